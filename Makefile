@@ -1,0 +1,50 @@
+# Every target sets up .venv by itself and does nothing twice.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+# Some virtual machines advertise AMX and then refuse it; without this line
+# bfloat16 kernels die there with "Illegal instruction".
+export ONEDNN_MAX_CPU_ISA ?= AVX512_CORE_BF16
+
+.PHONY: venv demo test test-slow lint format bench test-backends clean
+
+venv: $(STAMP)
+
+$(STAMP): setup.py qlayers/version.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]"
+	touch $@
+
+demo: venv
+	$(BIN)/python -m experiments.demo
+
+test: venv
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-slow: venv
+	$(BIN)/python -m pytest -m slow
+
+lint: venv
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: venv
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+$(VENV)/.installed-%: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev,$*]"
+	touch $@
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks.run
+
+test-backends: $(VENV)/.installed-jax $(VENV)/.installed-torch
+	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 --dist worksteal -m "backends and not slow"
+	KERAS_BACKEND=torch $(BIN)/python -m pytest -n 2 --dist worksteal -m "backends and not slow"
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
