@@ -1,0 +1,68 @@
+"""The few questions that `keras.ops` cannot answer the same way everywhere."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+Tensor = Any
+"""A tensor of the active backend, a KerasTensor or an array."""
+
+
+def is_eager(x: Tensor) -> bool:
+    """Whether the values of `x` can be looked at now (no graph, no tracing)."""
+    if isinstance(x, keras.KerasTensor):
+        return False
+    backend = keras.backend.backend()
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        return tf.executing_eagerly()
+    if backend == "jax":
+        import jax
+
+        return not isinstance(x, jax.core.Tracer)
+    import torch
+
+    is_meta = isinstance(x, torch.Tensor) and x.device.type == "meta"
+    return not is_meta and not torch.compiler.is_compiling()
+
+
+def num_replicas() -> int:
+    """Number of `tf.distribute` replicas that run the current call together."""
+    if keras.backend.backend() != "tensorflow":
+        return 1
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    return 1 if context is None else context.num_replicas_in_sync
+
+
+def gather_global_batch(x: Tensor) -> Tensor:
+    """Concatenates `x` of all replicas along the batch axis.
+
+    Batch statistics must not depend on how many devices share a batch. The gradient
+    of the gathering sums what every replica sends back, so that a loss computed from
+    the gathered tensor on each replica and averaged over replicas (which is what Keras
+    does with `add_loss`) has the gradient of the same loss on one device.
+    """
+    if num_replicas() == 1:
+        return x
+    import tensorflow as tf
+
+    return tf.distribute.get_replica_context().all_gather(x, axis=0)
+
+
+def sum_over_replicas(x: Tensor) -> Tensor:
+    """Adds up `x` of all replicas."""
+    if num_replicas() == 1:
+        return x
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, x)
+
+
+def as_float32(x: Tensor) -> Tensor:
+    """`x` as a float32 tensor, whatever the dtype policy."""
+    return ops.cast(x, "float32")

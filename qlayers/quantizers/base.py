@@ -1,0 +1,135 @@
+"""What all quantizers share."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from qlayers.backend import Tensor, as_float32
+from qlayers.checks import check_choice, check_codes, check_no_nan
+from qlayers.quantizers.code_usage import CodeUsage
+from qlayers.term_layer import TermLayer
+
+# Infinities are treated as this number: every distance to a code stays finite.
+LARGEST = 1e30
+
+
+class BaseQuantizer(TermLayer):
+    """Base of the quantizers: codes, values, usage statistics and a seed.
+
+    A subclass sets `num_codes_of` (codes per latent) in `build` by calling
+    `build_codes`, and implements `call`, `_codes`, `_values_of` and `value_table`.
+
+    Args:
+        seed: Integer seed of the layer's random draws.
+        track_usage: `"mean"` shows the mean perplexity and usage of the codes in the
+            history, `"per_latent"` also those of every latent, `None` neither.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int | None = None,
+        track_usage: str | None = "mean",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.track_usage = check_choice(
+            "track_usage", track_usage, ("mean", "per_latent", None)
+        )
+        self.num_latents = 0
+        self.usage: CodeUsage | None = None
+
+    def build_codes(self, num_codes_of: Any) -> None:
+        """Remembers the number of codes of each latent and starts counting."""
+        self.num_codes_of = tuple(int(count) for count in num_codes_of)
+        self.num_latents = len(self.num_codes_of)
+        if self.track_usage is not None:
+            self.usage = CodeUsage(
+                self.num_codes_of, detail=self.track_usage, name=self.name
+            )
+        self.build_step()
+
+    def codes(self, inputs: Tensor) -> Tensor:
+        """Deterministic int32 code indices of `inputs`, one for each latent.
+
+        A NaN raises a ValueError in eager mode; inside a graph its index is -1.
+        """
+        return self._codes(self._prepare(inputs))
+
+    def lookup(self, codes: Tensor) -> Tensor:
+        """Values of the layer's output that belong to `codes`.
+
+        Codes out of range raise a ValueError in eager mode; inside a graph negative
+        ones give NaN.
+        """
+        self._check_built()
+        check_codes(f"{type(self).__name__}.lookup", codes, self.num_codes_of)
+        codes = ops.cast(codes, "int32")
+        if codes.shape[-1] != self.num_latents:
+            raise ValueError(
+                f"{type(self).__name__}.lookup expects codes of shape "
+                f"(..., {self.num_latents}). Received shape {tuple(codes.shape)}."
+            )
+        values = self._values_of(ops.maximum(codes, 0))
+        is_code = self._spread(codes) >= 0
+        values = ops.where(is_code, values, ops.full_like(values, np.nan))
+        return ops.cast(values, self.compute_dtype)
+
+    def value_table(self) -> Tensor:
+        """The values that each latent can take, float32 `(n, num_values)`."""
+        raise NotImplementedError(f"{type(self).__name__} must implement value_table.")
+
+    def _codes(self, x: Tensor) -> Tensor:
+        """Codes of float32 inputs without infinities."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _codes.")
+
+    def _values_of(self, codes: Tensor) -> Tensor:
+        """float32 values of valid codes."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _values_of.")
+
+    def _spread(self, codes: Tensor) -> Tensor:
+        """Repeats codes so that they have the shape of the values."""
+        return codes
+
+    def _prepare(self, inputs: Tensor) -> Tensor:
+        """float32 inputs without infinities; a NaN raises in eager mode."""
+        self._check_built()
+        x = as_float32(inputs)
+        check_no_nan(type(self).__name__, x)
+        return ops.clip(x, -LARGEST, LARGEST)
+
+    def _check_built(self) -> None:
+        if not self.built:
+            raise ValueError(
+                f"{type(self).__name__} does not know its number of latents yet. "
+                "Call the layer on a tensor, or `build(input_shape)`, first."
+            )
+
+    def _finish(
+        self, outputs: Tensor, codes: Tensor | None, training: bool | None
+    ) -> Tensor:
+        """Counts codes and steps; gives the output the dtype of the policy."""
+        if self.usage is not None and codes is not None:
+            self.usage.update_state(codes)
+        self.advance_step(training)
+        return ops.cast(outputs, self.compute_dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        return {**config, "seed": self.seed, "track_usage": self.track_usage}
+
+
+def batch_mean(per_latent: Tensor, reduction: str) -> Tensor:
+    """Mean over samples of the sum or the mean over the last axis.
+
+    Args:
+        per_latent: Tensor of shape `(..., n)`.
+        reduction: `"sum"` or `"mean"`.
+    """
+    mean = ops.mean(per_latent)
+    return mean * per_latent.shape[-1] if reduction == "sum" else mean

@@ -1,0 +1,99 @@
+"""How evenly, and how many of, the codes of each latent are used."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from qlayers.backend import Tensor
+from qlayers.checks import check_choice
+
+
+@keras.saving.register_keras_serializable(package="qlayers")
+class CodeUsage(keras.metrics.Metric):
+    """Perplexity of the codes of each latent and the share of codes used.
+
+    Codes are counted since the last reset, which in `fit` is the start of the epoch.
+    The perplexity of a latent is `exp(entropy)` of its code frequencies: between 1
+    (one code only) and the number of its codes (all equally often). The usage is the
+    share of its codes that occurred at all.
+
+    The result is a dict, which Keras merges into the logs: the means over latents as
+    `<name>_perplexity` and `<name>_usage`, and with `detail="per_latent"` also
+    `<name>_perplexity_<j>` and `<name>_usage_<j>` for every latent `j`.
+
+    Args:
+        num_values: Number of codes of each latent, as a sequence.
+        detail: `"mean"` or `"per_latent"`.
+
+    Example:
+
+    ```python
+    usage = CodeUsage(num_values=[4, 4], name="z")
+    usage.update_state([[0, 1], [0, 2]])
+    usage.result()["z_perplexity"]  # 1.5
+    ```
+    """
+
+    def __init__(
+        self, num_values: Any, detail: str = "mean", name: str = "codes", **kwargs: Any
+    ) -> None:
+        super().__init__(name=name, **kwargs)
+        self.num_values = tuple(int(count) for count in num_values)
+        self.detail = check_choice("detail", detail, ("mean", "per_latent"))
+        self._width = max(self.num_values)
+        self.counts = self.add_variable(
+            shape=(len(self.num_values), self._width),
+            initializer="zeros",
+            name="counts",
+        )
+
+    def update_state(self, codes: Tensor, sample_weight: Any = None) -> None:
+        """Counts integer `codes` of shape `(..., n)`; negative ones are skipped."""
+        if sample_weight is not None:
+            raise ValueError("CodeUsage counts codes; it takes no `sample_weight`.")
+        rows = len(self.num_values)
+        codes = ops.reshape(ops.cast(codes, "int32"), (-1, rows))
+        cells = codes + np.arange(rows, dtype="int32") * self._width
+        # One extra cell takes what is not a code.
+        cells = ops.where(codes < 0, ops.full_like(cells, rows * self._width), cells)
+        cells = ops.reshape(cells, (-1,))
+        counts = ops.segment_sum(
+            ops.ones_like(cells, dtype="float32"),
+            cells,
+            num_segments=rows * self._width + 1,
+        )
+        counts = ops.reshape(counts[:-1], (rows, self._width))
+        self.counts.assign(self.counts + counts)
+
+    def perplexity(self) -> Tensor:
+        """Perplexity of each latent, shape `(n,)`; 0 before any code was seen."""
+        totals = ops.sum(self.counts, axis=-1, keepdims=True)
+        shares = self.counts / ops.maximum(totals, 1.0)
+        entropy = -ops.sum(shares * ops.log(ops.maximum(shares, 1e-30)), axis=-1)
+        return ops.where(totals[:, 0] > 0, ops.exp(entropy), ops.zeros_like(entropy))
+
+    def usage(self) -> Tensor:
+        """Share of the codes of each latent that occurred, shape `(n,)`."""
+        used = ops.sum(ops.cast(self.counts > 0, "float32"), axis=-1)
+        return used / np.asarray(self.num_values, dtype="float32")
+
+    def result(self) -> dict[str, Tensor]:
+        results = {}
+        for kind, values in (
+            ("perplexity", self.perplexity()),
+            ("usage", self.usage()),
+        ):
+            results[f"{self.name}_{kind}"] = ops.mean(values)
+            if self.detail == "per_latent":
+                for j in range(len(self.num_values)):
+                    results[f"{self.name}_{kind}_{j}"] = values[j]
+        return results
+
+    def reset_state(self) -> None:
+        self.counts.assign(ops.zeros_like(self.counts))
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        return {**config, "num_values": list(self.num_values), "detail": self.detail}

@@ -1,0 +1,106 @@
+"""Finite scalar quantization: a fixed grid in [-1, 1]."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from qlayers.backend import Tensor
+from qlayers.checks import check_count, check_last_axis
+from qlayers.functional import straight_through
+from qlayers.quantizers.base import BaseQuantizer
+
+
+@keras.saving.register_keras_serializable(package="qlayers")
+class FiniteScalarQuantizer(BaseQuantizer):
+    """Squashes each latent into [-1, 1] and rounds it to an even grid.
+
+    Forward, with `m = num_values`:
+
+        z = 2 / (m - 1) * round((m - 1) / 2 * (tanh(x) + 1)) - 1
+
+    Halves are rounded to even. Pseudo-gradient: `dz/dx = 1 - tanh(x)^2`, that is,
+    straight-through past the rounding only. Nothing is learned and no loss is added;
+    no table of all code combinations is ever made.
+
+    Args:
+        num_values: Number of grid values, at least 2, or a list of one number for
+            each latent.
+        **kwargs: `seed` and `track_usage` of the quantizers, and those of
+            `keras.layers.Layer`.
+
+    Input shape: `(..., n)`. Output shape: the same, values in [-1, 1].
+
+    Example:
+
+    ```python
+    z = qlayers.FiniteScalarQuantizer(num_values=12)(keras.layers.Dense(12)(features))
+    ```
+
+    Reference:
+        Hsu et al. 2024, Tripod, equation 10; Mentzer et al. 2023.
+    """
+
+    def __init__(self, num_values: int | list[int] = 12, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if isinstance(num_values, list | tuple):
+            checked = [check_count("num_values", m, minimum=2) for m in num_values]
+            self.num_values: int | list[int] = checked
+        else:
+            self.num_values = check_count("num_values", num_values, minimum=2)
+
+    def build(self, input_shape: Any) -> None:
+        n = check_last_axis(type(self).__name__, input_shape, multiple_of=1)
+        counts = self.num_values
+        if isinstance(counts, int):
+            counts = [counts] * n
+        elif len(counts) != n:
+            raise ValueError(
+                f"`num_values` lists {len(counts)} latents, but the input of shape "
+                f"{tuple(input_shape)} has {n}."
+            )
+        # Kept as Python data: a constant, not a weight.
+        self._steps = np.asarray(counts, dtype="float32") - 1.0
+        self.build_codes(counts)
+
+    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
+        squashed = ops.tanh(self._prepare(inputs))
+        grid_position = self._grid_position(squashed)
+        z = straight_through(squashed, self._grid_value(grid_position))
+        codes = self._as_codes(grid_position) if self.usage is not None else None
+        return self._finish(z, codes, training)
+
+    def continuous(self, inputs: Tensor) -> Tensor:
+        """The latent before rounding, `tanh(inputs)` in float32."""
+        return ops.tanh(self._prepare(inputs))
+
+    def value_table(self) -> Tensor:
+        """Grid values, float32 `(n, max(num_values))`; unused places are NaN."""
+        self._check_built()
+        position = np.arange(max(self.num_codes_of), dtype="float32")[:, None]
+        values = (2.0 * position - self._steps) / self._steps
+        return ops.convert_to_tensor(
+            np.where(position <= self._steps, values, np.nan).T
+        )
+
+    def _grid_position(self, squashed: Tensor) -> Tensor:
+        return ops.round((squashed + 1.0) * (self._steps / 2.0))
+
+    def _grid_value(self, grid_position: Tensor) -> Tensor:
+        # In this form both ends are exactly -1 and 1, and the grid is symmetric.
+        return (2.0 * grid_position - self._steps) / self._steps
+
+    def _as_codes(self, grid_position: Tensor) -> Tensor:
+        # The cast of NaN to an integer is undefined: replace it before.
+        is_nan = ops.isnan(grid_position)
+        return ops.cast(ops.where(is_nan, -1.0, grid_position), "int32")
+
+    def _codes(self, x: Tensor) -> Tensor:
+        return self._as_codes(self._grid_position(ops.tanh(x)))
+
+    def _values_of(self, codes: Tensor) -> Tensor:
+        return self._grid_value(ops.cast(codes, "float32"))
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "num_values": self.num_values}

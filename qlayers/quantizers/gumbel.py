@@ -1,0 +1,179 @@
+"""Stochastic quantization to a learned codebook, by distance."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from qlayers.backend import Tensor
+from qlayers.checks import check_choice, check_count, check_last_axis
+from qlayers.functional import (
+    gumbel_softmax,
+    nearest_code,
+    nearest_vector,
+    straight_through,
+    uniform_kl,
+)
+from qlayers.quantizers.base import batch_mean
+from qlayers.quantizers.codebook import CodebookQuantizer
+from qlayers.schedules import Schedulable
+
+# Beyond this, squared distances overflow float32.
+_LARGEST_FOR_SQUARES = 1e15
+
+
+@keras.saving.register_keras_serializable(package="qlayers")
+class GumbelQuantizer(CodebookQuantizer):
+    """Samples a code with a probability that falls with its distance.
+
+    All latents share the codebook `M` of `num_values` scalars (or vectors, with
+    `code_dim > 1`). With the distances `R_k = |x - M_k|`, the posterior of a latent is
+    `q = softmax(-R)`. Forward in training, with Gumbel noise `g`:
+
+        y = softmax((-R + g) / temperature),    z = sum_k y_k M_k
+
+    and at inference `z` is the nearest code (ties: the lowest index). Gradient in
+    training: that of the formula, to the inputs and to the codebook alike; at
+    inference `dz/dx = 1` (straight-through). With `kl_weight`, the loss
+    `kl_weight * KL(q || uniform)` is added and tracked as `<name>_kl`.
+
+    Called with `return_assignments=True` the layer also returns the weights `y`, of
+    shape `(..., n, num_values)` (one-hot at inference), which a total-correlation
+    discriminator wants.
+
+    Args:
+        num_values: Number of codes.
+        code_dim: Numbers in a code; 1 for scalars.
+        temperature: Temperature of the relaxed samples, a number or a schedule. The
+            paper anneals `exp(-1e-5 * step)`, which is
+            `ExponentialDecay(1.0, decay_steps=100_000, decay_rate=math.exp(-1))`.
+        kl_weight: Weight of the divergence, a number or a schedule.
+        distance: `"l1"`, as in the paper, or `"squared_l2"`, as in its public code.
+        kl_reduction: `"sum"` over latents, or `"mean"`, as in the public code.
+        revive_after: Training calls after which a code that was nearest to nothing is
+            moved onto a random input. Default: never.
+        **kwargs: `seed`, `track_usage` and those of `keras.layers.Layer`.
+
+    Input and output shape: `(..., n * code_dim)`; codes have the shape `(..., n)`.
+
+    Example:
+
+    ```python
+    h = keras.layers.Dense(12)(features)
+    z = qlayers.GumbelQuantizer(num_values=64, kl_weight=1e-3)(h)
+    ```
+
+    Reference:
+        Baykal et al., Disentanglement with Factor Quantized VAEs, equations 3, 4, 8;
+        Sonderby et al. 2017, Continuous Relaxation Training of Discrete Latent
+        Variable Image Models.
+    """
+
+    def __init__(
+        self,
+        num_values: int = 64,
+        code_dim: int = 1,
+        temperature: Schedulable = 1.0,
+        kl_weight: Schedulable = 0.0,
+        distance: str = "l1",
+        kl_reduction: str = "sum",
+        revive_after: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(revive_after=revive_after, **kwargs)
+        self.num_values = check_count("num_values", num_values, minimum=2)
+        self.code_dim = check_count("code_dim", code_dim)
+        self.temperature = self.schedulable("temperature", temperature, exclusive=True)
+        self.kl_weight = self.schedulable("kl_weight", kl_weight)
+        self.distance = check_choice("distance", distance, ("l1", "squared_l2"))
+        self.kl_reduction = check_choice("kl_reduction", kl_reduction, ("sum", "mean"))
+        if not self.is_off("kl_weight"):
+            self.track_terms("kl")
+
+    def build(self, input_shape: Any) -> None:
+        size = check_last_axis(type(self).__name__, input_shape, self.code_dim)
+        normal = keras.initializers.RandomNormal(stddev=1.0, seed=self.seed)
+        self.add_codebook((1, self.num_values, self.code_dim), normal)
+        self.build_codes([self.num_values] * (size // self.code_dim))
+
+    def call(
+        self,
+        inputs: Tensor,
+        training: bool | None = None,
+        return_assignments: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        x = self._prepare(inputs)
+        codes = self._codes(x)
+        logits = -self._distances(x) if self._needs_logits(training) else None
+        self._add_kl(logits)
+        if training:
+            weights = gumbel_softmax(
+                logits, self.now("temperature"), seed=self.seed_generator
+            )
+            z = self._join(ops.matmul(weights, self.table[0]))
+        else:
+            weights = ops.one_hot(codes, self.num_values, dtype="float32")
+            z = straight_through(x, self._values_of(ops.maximum(codes, 0)))
+        if training and self.revive_after is not None:
+            slots = ops.reshape(x, (1, -1, self.code_dim))
+            self.revive(ops.reshape(codes, (1, -1)), slots)
+        z = self._finish(z, codes, training)
+        return (z, weights) if return_assignments else z
+
+    def value_table(self) -> Tensor:
+        """Codes of every latent, float32 `(n, num_values)`.
+
+        With `code_dim > 1` the shape is `(n, num_values, code_dim)`.
+        """
+        self._check_built()
+        shape = (self.num_latents, self.num_values, self.code_dim)
+        table = ops.broadcast_to(self.table, shape)
+        return table[..., 0] if self.code_dim == 1 else table
+
+    def _needs_logits(self, training: bool | None) -> bool:
+        return bool(training) or not self.is_off("kl_weight")
+
+    def _add_kl(self, logits: Tensor | None) -> None:
+        if not self.is_off("kl_weight"):
+            value = batch_mean(uniform_kl(logits), self.kl_reduction)
+            self.add_term("kl", value, self.now("kl_weight"))
+
+    def _slots(self, x: Tensor) -> Tensor:
+        return ops.reshape(x, (*ops.shape(x)[:-1], self.num_latents, self.code_dim))
+
+    def _join(self, slots: Tensor) -> Tensor:
+        size = self.num_latents * self.code_dim
+        return ops.reshape(slots, (*ops.shape(slots)[:-2], size))
+
+    def _distances(self, x: Tensor) -> Tensor:
+        """Distances of shape `(..., n, num_values)`."""
+        x = ops.clip(x, -_LARGEST_FOR_SQUARES, _LARGEST_FOR_SQUARES)
+        difference = ops.expand_dims(self._slots(x), -2) - self.table[0]
+        norm = ops.abs if self.distance == "l1" else ops.square
+        return ops.sum(norm(difference), axis=-1)
+
+    def _codes(self, x: Tensor) -> Tensor:
+        table = ops.stop_gradient(self.table[0])
+        if self.code_dim == 1:
+            return nearest_code(x, table[:, 0])
+        if self.distance == "squared_l2":
+            return nearest_vector(self._slots(x), table)
+        codes = ops.cast(ops.argmin(self._distances(x), axis=-1), "int32")
+        is_nan = ops.any(ops.isnan(self._slots(x)), axis=-1)
+        return ops.where(is_nan, ops.full_like(codes, -1), codes)
+
+    def _values_of(self, codes: Tensor) -> Tensor:
+        return self._join(ops.take(self.table[0], codes, axis=0))
+
+    def _spread(self, codes: Tensor) -> Tensor:
+        return ops.repeat(codes, self.code_dim, axis=-1)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        config.update(
+            num_values=self.num_values,
+            code_dim=self.code_dim,
+            distance=self.distance,
+            kl_reduction=self.kl_reduction,
+        )
+        return config

@@ -1,0 +1,117 @@
+"""Latent quantization: one scalar codebook for each latent."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from qlayers.backend import Tensor
+from qlayers.checks import check_count, check_last_axis, check_number
+from qlayers.functional import nearest_code
+from qlayers.quantizers.nearest import NearestCodeQuantizer
+from qlayers.schedules import Schedulable
+
+
+@keras.saving.register_keras_serializable(package="qlayers")
+class LatentQuantizer(NearestCodeQuantizer):
+    r"""Replaces each latent by the nearest value of its own learned codebook.
+
+    Forward, for latent `j` with the codebook `V_j` of `num_values` scalars:
+
+        z_j = argmin_{v in V_j} |x_j - v|            (ties: the lowest index)
+
+    Pseudo-gradient: `dz/dx = 1` (straight-through), `dz/dV = 0`. Two losses are added,
+
+        quantize_weight * ||stop_gradient(x) - z||^2   moves only the codebook,
+        commit_weight   * ||x - stop_gradient(z)||^2   moves only the encoder,
+
+    the squared norm being summed over latents and averaged over samples. Their
+    unweighted values are tracked as `<name>_quantize_loss` and `<name>_commit_loss`.
+
+    Args:
+        num_values: Number of values in each codebook.
+        shared_codebook: Whether all latents share one codebook (the paper's
+            global-codebook ablation).
+        init_range: Codebooks start as `linspace(-init_range, init_range)`.
+        quantize_weight: Weight of the quantization loss, a number or a schedule.
+        commit_weight: Weight of the commitment loss, a number or a schedule.
+        loss_reduction: `"sum"` over latents, as the paper's norms say, or `"mean"`,
+            as its public code does (the same as weights divided by the number of
+            latents).
+        revive_after: Training calls after which an unused value is moved onto a
+            random input. Default: never.
+        **kwargs: `seed`, `track_usage` and those of `keras.layers.Layer`.
+
+    Input and output shape: `(..., n)`.
+
+    Example:
+
+    ```python
+    inputs = keras.Input((64,))
+    z = qlayers.LatentQuantizer(num_values=10)(keras.layers.Dense(12)(inputs))
+    outputs = keras.layers.Dense(64)(z)
+    autoencoder = keras.Model(inputs, outputs)
+    ```
+
+    Reference:
+        Hsu et al. 2023, Disentanglement via Latent Quantization, section 3,
+        equations 4 and 5, Algorithm 1.
+    """
+
+    def __init__(
+        self,
+        num_values: int = 10,
+        shared_codebook: bool = False,
+        init_range: float = 0.5,
+        quantize_weight: Schedulable = 1e-2,
+        commit_weight: Schedulable = 1e-2,
+        loss_reduction: str = "sum",
+        revive_after: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            quantize_weight=quantize_weight,
+            commit_weight=commit_weight,
+            loss_reduction=loss_reduction,
+            revive_after=revive_after,
+            **kwargs,
+        )
+        self.num_values = check_count("num_values", num_values, minimum=2)
+        self.shared_codebook = bool(shared_codebook)
+        self.init_range = check_number("init_range", init_range, 0.0, exclusive=True)
+
+    def build(self, input_shape: Any) -> None:
+        n = check_last_axis(type(self).__name__, input_shape, multiple_of=1)
+        rows = 1 if self.shared_codebook else n
+        grid = np.linspace(-self.init_range, self.init_range, self.num_values)
+        start = np.broadcast_to(grid[:, None], (rows, self.num_values, 1))
+
+        def evenly_spaced(shape: Any, dtype: Any = None) -> Tensor:
+            return ops.convert_to_tensor(start.astype("float32"))
+
+        self.add_codebook((rows, self.num_values, 1), evenly_spaced)
+        self.build_codes([self.num_values] * n)
+
+    def value_table(self) -> Tensor:
+        self._check_built()
+        return ops.broadcast_to(self.table[..., 0], (self.num_latents, self.num_values))
+
+    def _codes(self, x: Tensor) -> Tensor:
+        return nearest_code(x, ops.stop_gradient(self.table[..., 0]))
+
+    def _values_of(self, codes: Tensor) -> Tensor:
+        if not self.shared_codebook:
+            # One flat table: latent j owns its j-th stretch of num_values entries.
+            offsets = np.arange(self.num_latents, dtype="int32") * self.num_values
+            codes = codes + offsets
+        return ops.take(ops.reshape(self.table, (-1,)), codes, axis=0)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        config.update(
+            num_values=self.num_values,
+            shared_codebook=self.shared_codebook,
+            init_range=self.init_range,
+        )
+        return config

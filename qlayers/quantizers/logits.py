@@ -1,0 +1,98 @@
+"""Quantizers whose encoder gives the logits of the codes."""
+
+from typing import Any
+
+from keras import ops
+
+from qlayers.backend import Tensor
+from qlayers.checks import check_count, check_last_axis
+from qlayers.functional import gumbel_softmax
+from qlayers.quantizers.base import BaseQuantizer
+from qlayers.schedules import Schedulable
+
+
+class LogitsQuantizer(BaseQuantizer):
+    """Base of the two categorical quantizers: logits in, a value per latent out.
+
+    Args:
+        num_values: Number of categories of a latent.
+        temperature: Temperature of the relaxed samples.
+        kl_weight: Weight of the divergence to the uniform prior.
+        **kwargs: Keyword arguments of `BaseQuantizer`.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_values: int,
+        temperature: Schedulable,
+        kl_weight: Schedulable,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.num_values = check_count("num_values", num_values, minimum=2)
+        self.temperature = self.schedulable("temperature", temperature, exclusive=True)
+        self.kl_weight = self.schedulable("kl_weight", kl_weight)
+        if not self.is_off("kl_weight"):
+            self.track_terms("kl")
+
+    def build(self, input_shape: Any) -> None:
+        size = check_last_axis(type(self).__name__, input_shape, self.num_values)
+        self.build_values(size // self.num_values)
+        self.build_codes([self.num_values] * (size // self.num_values))
+
+    def build_values(self, num_latents: int) -> None:
+        """Makes what the values of the codes need. The default needs nothing."""
+
+    def call(
+        self,
+        inputs: Tensor,
+        training: bool | None = None,
+        return_assignments: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        logits = self._logits(self._prepare(inputs))
+        codes = self._codes_of_logits(logits)
+        if not self.is_off("kl_weight"):
+            self.add_term("kl", self._kl(logits), self.now("kl_weight"))
+        weights = self._weights(logits, codes, training)
+        z = ops.matmul(weights, ops.expand_dims(self._values(), -1))[..., 0]
+        z = self._finish(z, codes, training)
+        return (z, weights) if return_assignments else z
+
+    def _values(self) -> Tensor:
+        """Values of the categories, float32 `(num_values,)`."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _values.")
+
+    def _kl(self, logits: Tensor) -> Tensor:
+        """The batch's divergence to the uniform prior, a scalar."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _kl.")
+
+    def _weights(self, logits: Tensor, codes: Tensor, training: bool | None) -> Tensor:
+        """Weights of the categories in the output, `(..., n, num_values)`."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _weights.")
+
+    def _sample(self, logits: Tensor, noise_scale: Tensor | float = 1.0) -> Tensor:
+        temperature = self.now("temperature")
+        return gumbel_softmax(logits, temperature, noise_scale, self.seed_generator)
+
+    def _logits(self, x: Tensor) -> Tensor:
+        shape = (*ops.shape(x)[:-1], self.num_latents, self.num_values)
+        return ops.reshape(x, shape)
+
+    def _codes_of_logits(self, logits: Tensor) -> Tensor:
+        codes = ops.cast(ops.argmax(logits, axis=-1), "int32")
+        is_nan = ops.any(ops.isnan(logits), axis=-1)
+        return ops.where(is_nan, ops.full_like(codes, -1), codes)
+
+    def _codes(self, x: Tensor) -> Tensor:
+        return self._codes_of_logits(self._logits(x))
+
+    def _values_of(self, codes: Tensor) -> Tensor:
+        return ops.take(self._values(), codes, axis=0)
+
+    def value_table(self) -> Tensor:
+        self._check_built()
+        return ops.broadcast_to(self._values(), (self.num_latents, self.num_values))
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "num_values": self.num_values}

@@ -1,0 +1,91 @@
+"""Base of every layer that adds named loss terms."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from qlayers.backend import Tensor, as_float32
+from qlayers.schedules import (
+    Schedulable,
+    check_schedulable,
+    is_scheduled,
+    serialize_schedulable,
+    value_at,
+)
+
+
+class TermLayer(keras.layers.Layer):
+    """A layer whose loss terms are weighted, annealed and visible one by one.
+
+    Subclasses name their terms once, in the constructor, with `track_terms`, and add
+    them in `call` with `add_term`. Every term gets a running mean of its *unweighted*
+    value, which Keras shows in the progress bar and in the history as
+    `<layer name>_<term name>`.
+
+    Quantities declared with `schedulable` may be numbers or schedules. If one is a
+    schedule, the layer counts its training calls and the schedule is read at that
+    count, starting from 0. A loop that calls the layer more than once a step, and
+    means the step, sets `layer.training_step` itself.
+
+    Nothing here follows the dtype policy but the output: terms are float32.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        # Inputs arrive as they are: rounding them to half precision on entry would
+        # move them to other codes.
+        kwargs.setdefault("autocast", False)
+        super().__init__(**kwargs)
+        self._trackers: dict[str, keras.metrics.Metric] = {}
+        self._schedulable_names: list[str] = []
+        self.training_step: Any = None
+
+    def schedulable(
+        self, name: str, value: Any, minimum: float = 0.0, exclusive: bool = False
+    ) -> Schedulable:
+        """Checks a number or schedule and remembers it for the config."""
+        self._schedulable_names.append(name)
+        return check_schedulable(name, value, minimum, exclusive)
+
+    def track_terms(self, *names: str) -> None:
+        """Makes one running mean for each named term."""
+        for name in names:
+            self._trackers[name] = keras.metrics.Mean(name=f"{self.name}_{name}")
+
+    def build_step(self) -> None:
+        """Creates the step counter if any quantity is scheduled."""
+        if any(is_scheduled(getattr(self, name)) for name in self._schedulable_names):
+            self.training_step = self.add_weight(
+                name="training_step",
+                shape=(),
+                dtype="int32",
+                initializer="zeros",
+                trainable=False,
+                aggregation="only_first_replica",
+            )
+
+    def now(self, name: str) -> Tensor | float:
+        """The value of the schedulable attribute `name` at the current step."""
+        return value_at(getattr(self, name), self.training_step)
+
+    def advance_step(self, training: bool | None) -> None:
+        """Counts one training call. To be called last in `call`."""
+        if training and self.training_step is not None:
+            self.training_step.assign(self.training_step + 1)
+
+    def is_off(self, name: str) -> bool:
+        """Whether a weight is the number 0, so that its term need not be computed."""
+        value = getattr(self, name)
+        return not is_scheduled(value) and value == 0.0
+
+    def add_term(self, name: str, value: Tensor, weight: Tensor | float) -> None:
+        """Tracks `value` and adds `weight * value` to the losses."""
+        value = as_float32(value)
+        self._trackers[name].update_state(ops.stop_gradient(value))
+        self.add_loss(as_float32(weight) * value)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        for name in self._schedulable_names:
+            config[name] = serialize_schedulable(getattr(self, name))
+        return config
