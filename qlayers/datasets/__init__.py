@@ -1,0 +1,7 @@
+"""Datasets with known factors of variation. This package needs TensorFlow."""
+
+from qlayers.datasets.factor_dataset import FactorDataset
+from qlayers.datasets.factor_space import FactorSpace
+from qlayers.datasets.registry import load, names
+
+__all__ = ["FactorDataset", "FactorSpace", "load", "names"]

@@ -1,0 +1,219 @@
+"""The factor-aware view that every dataset offers."""
+
+import abc
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from qlayers.datasets.samplers import Sampler, random_generator
+
+ImageDtype = Literal["float32", "uint8"]
+
+# Seed of the evaluation set: one for everybody, so that scores are comparable.
+_EVALUATION_SEED = 20230228
+
+_NUISANCE = 2
+
+
+class FactorDataset(abc.ABC):
+    """Images together with the factors that made them.
+
+    Attributes:
+        name: the name `load` knows it by.
+        factor_names: names of the factors, in the order of the columns of `sources`.
+        factor_sizes: number of values of each factor, `None` for a continuous one.
+        num_images: number of different images; `None` when they are drawn afresh
+            from a continuous distribution.
+        image_shape: shape of one image, (height, width, channels).
+
+    Example:
+        >>> dataset = qlayers.datasets.load("mini_shapes3d")
+        >>> sources, images = dataset.sample(16, seed=0)
+        >>> stream = dataset.as_tf_dataset(batch_size=64, seed=0)
+        >>> model.fit(stream, steps_per_epoch=1000)
+    """
+
+    name: str
+    factor_names: tuple[str, ...]
+    factor_sizes: tuple[int | None, ...]
+    num_images: int | None
+    image_shape: tuple[int, ...]
+
+    def sample(
+        self,
+        n: int,
+        seed: int = 0,
+        *,
+        sampler: Sampler | None = None,
+        dtype: ImageDtype = "float32",
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Draws sources and their images.
+
+        Args:
+            n: number of images.
+            seed: the same seed gives the same draw.
+            sampler: how to draw; independent and uniform by default.
+            dtype: of the images: "float32" in [0, 1], or "uint8" to save memory.
+
+        Returns:
+            `(sources, images)`: sources (n, factors), int64 (float32 where factors
+            are continuous), and images (n, *image_shape) of type `dtype`.
+        """
+        _check_positive("n", n)
+        sources = self._draw(n, seed, 0, sampler)
+        return sources, self.images_of(sources, seed, dtype=dtype)
+
+    def images_of(
+        self, sources: npt.ArrayLike, seed: int = 0, *, dtype: ImageDtype = "float32"
+    ) -> npt.NDArray[Any]:
+        """Images of given sources.
+
+        Args:
+            sources: (n, factors).
+            seed: matters only where an image has traits that are no factor (the
+                colour of `color_dsprites`, the toy of `smallnorb`).
+            dtype: "float32" in [0, 1], or "uint8".
+
+        Returns:
+            Images (n, *image_shape).
+        """
+        images = self._render(
+            self._check_sources(sources), random_generator(seed, 0, _NUISANCE)
+        )
+        return _finish(images, dtype)
+
+    def evaluation_set(
+        self, n: int = 10_000, *, dtype: ImageDtype = "float32"
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The fixed random set on which scores are computed.
+
+        It is drawn without replacement from the whole dataset and is the same in
+        every run. (The first images of a training split are no substitute: in files
+        that keep grid order they are one corner of the grid.)
+
+        Args:
+            n: number of images; all of them when there are fewer.
+            dtype: see `sample`.
+        """
+        _check_positive("n", n)
+        sources = self._draw_distinct(n, _EVALUATION_SEED)
+        return sources, self.images_of(sources, _EVALUATION_SEED, dtype=dtype)
+
+    def as_tf_dataset(
+        self,
+        batch_size: int = 64,
+        seed: int = 0,
+        *,
+        start: int = 0,
+        sampler: Sampler | None = None,
+        with_sources: bool = False,
+        dtype: ImageDtype = "float32",
+    ) -> tf.data.Dataset:
+        """An endless stream of batches.
+
+        Batch number `t` depends on nothing but the seed and `t`. A run that has
+        consumed `k` batches therefore continues exactly with `start=k`; an iterator
+        can also be stored with `tf.train.Checkpoint(iterator=iter(stream))`.
+
+        Args:
+            batch_size: images per batch; every batch is full.
+            seed: seed of the stream.
+            start: number of the first batch.
+            sampler: how to draw, see `qlayers.datasets.samplers`; independent and
+                uniform by default, `ShuffledSampler()` for passes over the dataset.
+            with_sources: yields `(images, sources)` instead of `images`.
+            dtype: of the images: "float32" in [0, 1], or "uint8".
+
+        Returns:
+            A `tf.data.Dataset` of images (batch_size, *image_shape).
+        """
+        _check_positive("batch_size", batch_size)
+        if start < 0:
+            raise ValueError(f"`start` counts batches from 0, received {start}.")
+        # Draw once here, so that a bad sampler fails now and not inside the graph.
+        probe = self._draw(batch_size, seed, start, sampler)
+
+        def draw(step: np.int64) -> npt.NDArray[Any]:
+            return self._draw(batch_size, seed, int(step), sampler)
+
+        def make_batch(step: tf.Tensor) -> Any:
+            sources = tf.numpy_function(draw, [step], probe.dtype, stateful=False)
+            sources = tf.ensure_shape(sources, probe.shape)
+            images = _finish_tensor(self._render_tensor(sources, seed, step), dtype)
+            images = tf.ensure_shape(images, (batch_size, *self.image_shape))
+            return (images, sources) if with_sources else images
+
+        steps = tf.data.Dataset.range(start, tf.int64.max)
+        batches = steps.map(make_batch, num_parallel_calls=tf.data.AUTOTUNE)
+        return batches.prefetch(tf.data.AUTOTUNE)
+
+    @abc.abstractmethod
+    def _draw(
+        self, n: int, seed: int, step: int, sampler: Sampler | None
+    ) -> npt.NDArray[Any]:
+        """Sources of batch `step` of the stream with this seed."""
+
+    @abc.abstractmethod
+    def _draw_distinct(self, n: int, seed: int) -> npt.NDArray[Any]:
+        """At most `n` sources, no image twice."""
+
+    @abc.abstractmethod
+    def _check_sources(self, sources: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Returns the sources as an array or raises `ValueError`."""
+
+    @abc.abstractmethod
+    def _render(
+        self, sources: npt.NDArray[Any], generator: np.random.Generator
+    ) -> npt.NDArray[Any]:
+        """Images of checked sources; the generator draws what is no factor."""
+
+    def _render_tensor(self, sources: tf.Tensor, seed: int, step: tf.Tensor) -> Any:
+        """The same inside a graph; subclasses with native operations override it."""
+
+        def render(array: npt.NDArray[Any], number: np.int64) -> npt.NDArray[Any]:
+            return self._render(array, random_generator(seed, int(number), _NUISANCE))
+
+        image_type = tf.uint8 if self._stores_bytes else tf.float32
+        images = tf.numpy_function(render, [sources, step], image_type, stateful=False)
+        return tf.ensure_shape(images, (None, *self.image_shape))
+
+    _stores_bytes: bool = True
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(
+            f"{name}: {size}"
+            for name, size in zip(self.factor_names, self.factor_sizes, strict=True)
+        )
+        return (
+            f"<{type(self).__name__} {self.name}: {self.num_images} images "
+            f"{self.image_shape}, factors {sizes}>"
+        )
+
+
+def _check_positive(name: str, value: int) -> None:
+    if value < 1:
+        raise ValueError(f"`{name}` must be at least 1, received {value}.")
+
+
+def _finish(images: npt.NDArray[Any], dtype: ImageDtype) -> npt.NDArray[Any]:
+    """The last step: bytes become numbers in [0, 1]."""
+    _check_dtype(dtype, images.dtype == np.uint8)
+    if images.dtype == np.uint8 and dtype == "float32":
+        return images.astype(np.float32) / np.float32(255)
+    return images
+
+
+def _finish_tensor(images: tf.Tensor, dtype: ImageDtype) -> tf.Tensor:
+    _check_dtype(dtype, images.dtype == tf.uint8)
+    if images.dtype == tf.uint8 and dtype == "float32":
+        return tf.cast(images, tf.float32) / 255.0
+    return images
+
+
+def _check_dtype(dtype: str, stores_bytes: bool) -> None:
+    allowed: Sequence[str] = ("float32", "uint8") if stores_bytes else ("float32",)
+    if dtype not in allowed:
+        raise ValueError(f"`dtype` must be one of {allowed}, received {dtype!r}.")
