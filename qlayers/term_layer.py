@@ -1,5 +1,6 @@
 """Base of every layer that adds named loss terms."""
 
+import threading
 from typing import Any
 
 import keras
@@ -13,6 +14,9 @@ from qlayers.schedules import (
     serialize_schedulable,
     value_at,
 )
+
+# Entry of a saved layer that holds the state of its random draws.
+_SEED_KEY = "seed_state"
 
 
 class TermLayer(keras.layers.Layer):
@@ -28,7 +32,9 @@ class TermLayer(keras.layers.Layer):
     count, starting from 0. A loop that calls the layer more than once a step, and
     means the step, sets `layer.training_step` itself.
 
-    Nothing here follows the dtype policy but the output: terms are float32.
+    A layer that draws random numbers assigns `seed_generator`; its state is saved with
+    the weights. Nothing here follows the dtype policy but the output: terms are
+    float32.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -39,6 +45,20 @@ class TermLayer(keras.layers.Layer):
         self._trackers: dict[str, keras.metrics.Metric] = {}
         self._schedulable_names: list[str] = []
         self.training_step: Any = None
+        self.seed_generator: keras.random.SeedGenerator | None = None
+
+    # `tf.distribute` runs the replicas of a step as threads that take turns whenever
+    # replicas exchange something. Keras keeps the losses of a layer in one list, which
+    # the next replica clears when its turn comes; so here each thread has its own.
+
+    @property
+    def _losses(self) -> list[Tensor]:
+        store = self.__dict__.setdefault("_losses_of_threads", threading.local())
+        return store.__dict__.setdefault("losses", [])
+
+    @_losses.setter
+    def _losses(self, losses: list[Tensor]) -> None:
+        self._losses[:] = losses
 
     def schedulable(
         self, name: str, value: Any, minimum: float = 0.0, exclusive: bool = False
@@ -83,6 +103,20 @@ class TermLayer(keras.layers.Layer):
         value = as_float32(value)
         self._trackers[name].update_state(ops.stop_gradient(value))
         self.add_loss(as_float32(weight) * value)
+
+    # Keras saves the weights of a layer but not the state of its random draws; with
+    # it, training that is saved and continued draws what it would have drawn.
+
+    def save_own_variables(self, store: Any) -> None:
+        super().save_own_variables(store)
+        if self.seed_generator is not None:
+            store[_SEED_KEY] = self.seed_generator.state
+
+    def load_own_variables(self, store: Any) -> None:
+        names = list(store.keys())
+        if self.seed_generator is not None and _SEED_KEY in names:
+            self.seed_generator.state.assign(store[_SEED_KEY])
+        super().load_own_variables({k: store[k] for k in names if k != _SEED_KEY})
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

@@ -1,0 +1,126 @@
+"""The quantizers, in enough variants to reach every branch of their code."""
+
+import keras
+
+import qlayers
+from tests.layer_contract import LayerCase
+
+schedules = keras.optimizers.schedules
+
+
+def _with_assignments(layer, logits):
+    z, weights = layer(logits, return_assignments=True)
+    return keras.layers.Concatenate()([z, keras.layers.Flatten()(weights)])
+
+
+CASES = [
+    LayerCase("latent", lambda: qlayers.LatentQuantizer(5, seed=3), size=4),
+    LayerCase(
+        "latent_shared",
+        lambda: qlayers.LatentQuantizer(
+            5,
+            shared_codebook=True,
+            init_range=1.0,
+            quantize_weight=schedules.ExponentialDecay(1.0, 3, 0.5),
+            commit_weight=0.0,
+            loss_reduction="mean",
+            seed=3,
+        ),
+        size=4,
+    ),
+    LayerCase(
+        "latent_revived",
+        lambda: qlayers.LatentQuantizer(
+            12, init_range=5.0, revive_after=1, track_usage="per_latent", seed=3
+        ),
+        size=4,
+        # Which input a dead code moves onto is a random choice, the same everywhere.
+        is_stochastic=True,
+        exact_on_replicas=True,
+    ),
+    LayerCase(
+        "finite_scalar", lambda: qlayers.FiniteScalarQuantizer(12, seed=3), size=4
+    ),
+    LayerCase(
+        "finite_scalar_list",
+        lambda: qlayers.FiniteScalarQuantizer([2, 3, 4, 144], track_usage=None),
+        size=4,
+    ),
+    LayerCase("vector", lambda: qlayers.VectorQuantizer(7, 2, seed=3), size=4),
+    LayerCase(
+        "vector_revived",
+        lambda: qlayers.VectorQuantizer(16, 2, revive_after=1, seed=3),
+        size=4,
+        is_stochastic=True,
+        exact_on_replicas=True,
+    ),
+    LayerCase(
+        "gumbel",
+        lambda: qlayers.GumbelQuantizer(
+            8,
+            temperature=schedules.ExponentialDecay(1.0, 10, 0.5),
+            kl_weight=0.1,
+            seed=3,
+        ),
+        size=4,
+        is_stochastic=True,
+    ),
+    LayerCase(
+        "gumbel_vector",
+        lambda: qlayers.GumbelQuantizer(
+            8,
+            code_dim=2,
+            distance="squared_l2",
+            kl_reduction="mean",
+            kl_weight=0.1,
+            revive_after=1,
+            seed=3,
+        ),
+        size=4,
+        is_stochastic=True,
+    ),
+    LayerCase(
+        "gumbel_l1_vector",
+        lambda: qlayers.GumbelQuantizer(8, code_dim=2, seed=3),
+        size=4,
+        connect=_with_assignments,
+        is_stochastic=True,
+    ),
+    LayerCase(
+        "categorical",
+        lambda: qlayers.CategoricalQuantizer(5, kl_weight=0.5, seed=3),
+        size=20,
+        is_stochastic=True,
+    ),
+    LayerCase(
+        "ordered_categorical",
+        lambda: qlayers.OrderedCategoricalQuantizer(
+            5, noise_scale=schedules.CosineDecay(0.5, 10, alpha=4.0), seed=3
+        ),
+        size=20,
+        is_stochastic=True,
+    ),
+    LayerCase(
+        "ordered_categorical_masked",
+        lambda: qlayers.OrderedCategoricalQuantizer(
+            5, interval=(0.0, 1.0), active_values=[3, None, [0, 1], 5], seed=3
+        ),
+        size=20,
+        connect=_with_assignments,
+        is_stochastic=True,
+    ),
+    LayerCase(
+        "gaussian",
+        lambda: qlayers.GaussianLatent(kl_weight=0.1, seed=3),
+        size=8,
+        is_stochastic=True,
+    ),
+    LayerCase(
+        "gaussian_softplus",
+        lambda: qlayers.GaussianLatent(
+            kl_weight=0.1, scale="softplus", track_usage="mean", seed=3
+        ),
+        size=8,
+        is_stochastic=True,
+    ),
+]
