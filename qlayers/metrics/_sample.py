@@ -1,0 +1,124 @@
+"""Checked sources and latents with the matrices that several scores share."""
+
+import functools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from qlayers.metrics import information
+from qlayers.metrics._checks import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    check_latents,
+    check_same_length,
+    check_sources,
+)
+
+
+class Sample:
+    """One evaluation sample; each matrix is computed once, when first asked for.
+
+    Args:
+        sources: (samples, n_s) integer class labels.
+        latents: (samples, n_z) numbers or integer codes.
+    """
+
+    def __init__(self, sources: Any, latents: Any) -> None:
+        self.sources: IntArray = check_sources(sources)
+        self.latents: npt.NDArray[Any] = check_latents(latents)
+        check_same_length(self.sources, self.latents)
+        self._information: dict[int | None, FloatArray] = {}
+
+    @property
+    def size(self) -> int:
+        return len(self.sources)
+
+    @property
+    def num_sources(self) -> int:
+        return self.sources.shape[1]
+
+    @property
+    def num_latents(self) -> int:
+        return self.latents.shape[1]
+
+    @property
+    def shape_settings(self) -> dict[str, int]:
+        return {
+            "samples": self.size,
+            "sources": self.num_sources,
+            "latents": self.num_latents,
+        }
+
+    def rows(self, rows: IntArray) -> "Sample":
+        """The same columns for some of the samples."""
+        return Sample(self.sources[rows], self.latents[rows])
+
+    @functools.cached_property
+    def source_symbols(self) -> IntArray:
+        return information.symbol_table(self.sources)
+
+    @functools.cached_property
+    def latent_symbols(self) -> IntArray:
+        return information.symbol_table(self.latents)
+
+    @functools.cached_property
+    def source_entropy(self) -> FloatArray:
+        return information.entropy(self.source_symbols)
+
+    @functools.cached_property
+    def varying(self) -> BoolArray:
+        """Sources with more than one value; the others cannot be scored."""
+        return self.source_entropy > 0
+
+    @functools.cached_property
+    def real_latents(self) -> FloatArray:
+        return self.latents.astype(np.float64)
+
+    @functools.cached_property
+    def standardized(self) -> FloatArray:
+        return standardize(self.real_latents)
+
+    def mutual_information(self, num_bins: int | None) -> FloatArray:
+        """(n_s, n_z) in nats; latents in equal-width bins, or as symbols if None."""
+        if num_bins not in self._information:
+            codes = self.latent_symbols
+            if num_bins is not None:
+                codes = information.equal_width_bins(self.latents, num_bins)
+            self._information[num_bins] = information.mutual_information(
+                self.source_symbols, codes
+            )
+        return self._information[num_bins]
+
+    def constant_notes(self) -> tuple[str, ...]:
+        """What to tell the reader about sources that do not vary."""
+        if self.varying.all():
+            return ()
+        columns = ", ".join(map(str, np.flatnonzero(~self.varying)))
+        return (f"constant sources left out: {columns}",)
+
+
+def standardize(columns: FloatArray) -> FloatArray:
+    """Zero mean and unit (population) variance; constant columns become 0."""
+    centred = columns - columns.mean(axis=0)
+    spread = columns.std(axis=0)
+    # A mean of equal numbers can miss them by a last digit; that is not spread.
+    flat = spread <= 1e-12 * np.abs(columns).max(axis=0)
+    return np.where(flat, 0.0, centred / np.where(flat, 1.0, spread))
+
+
+def split(samples: int, test_size: float, seed: int) -> tuple[IntArray, IntArray]:
+    """Train and test rows, the same as scikit-learn's `train_test_split`."""
+    if not 0 < test_size < 1:
+        raise ValueError(
+            f"`test_size` is the fraction of test samples, between 0 and 1; "
+            f"received {test_size!r}."
+        )
+    tests = int(np.ceil(test_size * samples))
+    if tests >= samples:
+        raise ValueError(
+            f"`test_size`={test_size} leaves no training samples out of {samples}."
+        )
+    order = np.random.RandomState(seed).permutation(samples)
+    return order[tests:], order[:tests]
