@@ -61,7 +61,10 @@ def _newton(problem: "_Machines") -> tuple[FloatArray, FloatArray]:
         if done.all():
             break
         w, b = np.where(done, w, new_w), np.where(done, b, new_b)
-        sums = tuple(np.where(done, *pair) for pair in zip(sums, new_sums, strict=True))
+        sums = (
+            np.where(done, sums[0], new_sums[0]),
+            np.where(done, sums[1], new_sums[1]),
+        )
         value = np.where(done, value, reached)
     return w, b
 

@@ -156,7 +156,7 @@ class _Problem:
         diagonal = np.arange(width)
         blocks[:, diagonal, diagonal] *= 1 + 1e-4
         blocks[:, diagonal, diagonal] += self.penalty + 1e-9
-        return np.linalg.inv(blocks)
+        return np.linalg.inv(blocks).astype(np.float64)
 
 
 def _minimise(

@@ -52,7 +52,7 @@ class MetricResult:
         return text
 
     def __str__(self) -> str:
-        width = max((len(name) for name in self.score_names), default=0)
+        width = max((len(name) for name in self.scores()), default=0)
         lines = [f"{self.title} ({self._settings_text()})"]
         for name, value in self.scores().items():
             lines.append(f"  {name:<{width}}  {value:7.4f}{self._interval_text(name)}")

@@ -6,12 +6,17 @@ import numpy as np
 import numpy.typing as npt
 
 from qlayers.metrics import information
-from qlayers.metrics._checks import FloatArray, check_real_sources, check_same_length
-from qlayers.metrics._checks import check_latents
+from qlayers.metrics._checks import (
+    FloatArray,
+    check_latents,
+    check_real_sources,
+    check_same_length,
+)
 from qlayers.metrics._parallel import map_threads
 from qlayers.metrics._sample import Sample, split
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
 from qlayers.metrics.linear_svm import fit_linear_svm
+from qlayers.metrics.mcc import correlation_matrix
 from qlayers.metrics.metric_result import MetricResult, SingleScore
 
 
@@ -148,8 +153,6 @@ def _continuous(
     check_same_length(known, codes)
 
     def score(s: FloatArray, z: FloatArray) -> SAPResult:
-        from qlayers.metrics.mcc import correlation_matrix
-
         matrix = correlation_matrix(s, z) ** 2
         gaps = _gaps(matrix)
         return SAPResult(

@@ -1,0 +1,112 @@
+"""Batches of images that share one factor, encoded: for the two sampled scores."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from qlayers.metrics._checks import FloatArray, IntArray, check_latents
+
+Encode = Callable[[Any], Any]
+
+# Images per call of the encoder; small enough for memory, large enough for speed.
+_IMAGES_PER_CALL = 1024
+
+
+class FactorDataset(Protocol):
+    """All that the sampled scores need of a dataset."""
+
+    @property
+    def factor_sizes(self) -> Any:
+        """How many values each factor has."""
+
+    def sample(self, n: int, seed: int) -> tuple[Any, Any]:
+        """`n` random (sources, images)."""
+
+    def images_of(self, sources: Any) -> Any:
+        """The images of given sources, (n, n_s) integers."""
+
+
+class FactorSampler:
+    """Draws points: batches of encoded images in which one factor is the same.
+
+    Args:
+        dataset: See `FactorDataset`.
+        encode: Maps images to latents, (n, ...) -> (n, n_z).
+        batch_size: Images (or pairs of images) per point.
+        seed: Seed of all draws.
+    """
+
+    def __init__(
+        self, dataset: FactorDataset, encode: Encode, batch_size: int, seed: int
+    ) -> None:
+        self._dataset = dataset
+        self._encode = encode
+        self._batch_size = batch_size
+        self._generator = np.random.default_rng(seed)
+        self.sizes = np.asarray(dataset.factor_sizes, np.int64)
+        # Fixing a factor that never varies would be a question without an answer.
+        self.choices = np.flatnonzero(self.sizes > 1)
+        if len(self.choices) == 0:
+            raise ValueError(
+                "`dataset.factor_sizes` must name a factor with more than one value; "
+                f"received {self.sizes.tolist()}."
+            )
+
+    def latents_of(self, sources: IntArray) -> FloatArray:
+        """Encoded images of (n, n_s) sources."""
+        return self._encoded(self._dataset.images_of(sources), len(sources))
+
+    def random_latents(self, count: int) -> FloatArray:
+        """Encoded images of a random sample of the dataset."""
+        parts = []
+        for start in range(0, count, _IMAGES_PER_CALL):
+            size = min(_IMAGES_PER_CALL, count - start)
+            draw = int(self._generator.integers(2**31 - 1))
+            _, images = self._dataset.sample(size, draw)
+            parts.append(self._encoded(images, size))
+        return np.concatenate(parts)
+
+    def points(
+        self, count: int, copies: int
+    ) -> Iterator[tuple[IntArray, list[FloatArray]]]:
+        """Yields chunks of points.
+
+        Args:
+            count: Points in total.
+            copies: 1: all images of a point share the factor's value. 2: each point
+                has two batches whose i-th images share it.
+
+        Yields:
+            `(factors, batches)`: the fixed factor of each point, and `copies` arrays
+            (points, batch_size, n_z).
+        """
+        per_chunk = max(1, _IMAGES_PER_CALL // (self._batch_size * copies))
+        for start in range(0, count, per_chunk):
+            size = min(per_chunk, count - start)
+            factors = self._generator.choice(self.choices, size)
+            draws = [self._random_sources(size) for _ in range(copies)]
+            points = np.arange(size)
+            if copies == 1:
+                value = draws[0][points, 0, factors]
+                draws[0][points, :, factors] = value[:, None]
+            for other in draws[1:]:
+                other[points, :, factors] = draws[0][points, :, factors]
+            flat = np.concatenate(draws).reshape(-1, len(self.sizes))
+            latents = self.latents_of(flat)
+            shape = (copies, size, self._batch_size, latents.shape[1])
+            yield factors, list(latents.reshape(shape))
+
+    def _random_sources(self, points: int) -> IntArray:
+        shape = (points, self._batch_size, len(self.sizes))
+        return self._generator.integers(0, self.sizes, shape)
+
+    def _encoded(self, images: npt.NDArray[Any], count: int) -> FloatArray:
+        latents = check_latents(self._encode(images), "encode(images)")
+        if len(latents) != count:
+            raise ValueError(
+                f"`encode` must return one row per image; it received {count} images "
+                f"and returned {len(latents)} rows."
+            )
+        return latents.astype(np.float64)

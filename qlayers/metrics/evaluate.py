@@ -1,0 +1,200 @@
+"""All array metrics at once, sharing what they have in common."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from qlayers.metrics._checks import check_choice
+from qlayers.metrics._sample import Sample
+from qlayers.metrics.bootstrap import Bootstrap
+from qlayers.metrics.dci import dci_of
+from qlayers.metrics.image_quality import psnr
+from qlayers.metrics.infomec import infomec_of, make_scorer
+from qlayers.metrics.mcc import mcc
+from qlayers.metrics.metric_result import MetricResult
+from qlayers.metrics.mig import mig_of
+from qlayers.metrics.modularity import modularity_of
+from qlayers.metrics.sample_efficiency import default_plan, sample_efficiency_of
+from qlayers.metrics.sap import sap_of
+
+FAST = ("infomec", "mig", "modularity", "sap", "mcc", "sample_efficiency")
+STANDARD = (*FAST, "dci")
+ALL = (
+    *STANDARD,
+    "dci_gradient_boosting",
+    "sample_efficiency_gradient_boosting",
+)
+_PROFILES = {"fast": FAST, "standard": STANDARD, "all": ALL}
+_NAMES = (*ALL, "dci_lightgbm", "psnr")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EvaluationResult(MetricResult):
+    """Several metrics of one sample.
+
+    Attributes:
+        results: By metric name, that metric's own result.
+        seconds: By metric name, how long it took; matrices that metrics share are
+            charged to the first that needed them.
+    """
+
+    title = "Evaluation"
+
+    results: Mapping[str, MetricResult]
+    seconds: Mapping[str, float]
+
+    def scores(self) -> dict[str, float]:
+        """Every number, named `metric/score`."""
+        return {
+            f"{metric}/{name}": value
+            for metric, result in self.results.items()
+            for name, value in result.scores().items()
+        }
+
+    def __getitem__(self, metric: str) -> MetricResult:
+        return self.results[metric]
+
+    def _details(self) -> list[str]:
+        times = ", ".join(f"{name} {value:.2f}" for name, value in self.seconds.items())
+        return [f"seconds: {times}"]
+
+
+def evaluate(
+    sources: npt.ArrayLike,
+    latents: npt.ArrayLike,
+    *,
+    discrete_latents: bool,
+    metrics: str | Sequence[str] = "standard",
+    protocol: str = "paper",
+    num_bins: int | None = 20,
+    images: npt.ArrayLike | None = None,
+    reconstructions: npt.ArrayLike | None = None,
+    seed: int = 0,
+    bootstrap: Bootstrap | int | None = None,
+    verbose: bool = True,
+) -> EvaluationResult:
+    """Computes a set of metrics on one sample.
+
+    Symbols, entropies and mutual-information matrices are computed once and shared;
+    so are the checks of the input.
+
+    Args:
+        sources: (samples, n_s) integers; 10,000 samples are usual.
+        latents: (samples, n_z) floats, or integer codes.
+        discrete_latents: See `infomec`.
+        metrics: `"fast"` (no trees: seconds), `"standard"` (with random-forest DCI),
+            `"all"` (with gradient boosting: minutes), or names out of `"infomec"`,
+            `"mig"`, `"modularity"`, `"sap"`, `"mcc"`, `"sample_efficiency"`, `"dci"`,
+            `"dci_gradient_boosting"`, `"dci_lightgbm"`,
+            `"sample_efficiency_gradient_boosting"`, `"psnr"`.
+        protocol: See `infomec`.
+        num_bins: Bins per latent of MIG and modularity; None takes values as symbols.
+        images: (images, ...) originals; with `reconstructions`, adds PSNR and MSE.
+        reconstructions: (images, ...).
+        seed: Seed of every split, tree and noise.
+        bootstrap: Number of resamples, or a `Bootstrap`, for confidence intervals of
+            every score.
+        verbose: Show progress of what takes longer than a second.
+
+    Returns:
+        An `EvaluationResult`. Sample efficiency trains on 100 and 10,000 samples and
+        tests on 5,000 if there are that many, otherwise on proportions of what is
+        there; its settings say which.
+
+    Example:
+        >>> report = evaluate(sources, codes, discrete_latents=True, metrics="fast")
+        >>> report["infomec"].modularity, report.scores()["mig/mig"]
+        >>> report.to_json("metrics.json")
+    """
+    names = _resolve(metrics, images, reconstructions)
+    sample = Sample(sources, latents)
+    scorer = make_scorer(protocol, discrete_latents, seed)
+    plan = bootstrap
+    if not verbose and bootstrap is not None:
+        plan = Bootstrap(bootstrap) if isinstance(bootstrap, int) else bootstrap
+        plan = dataclasses.replace(plan, verbose=False)
+
+    def efficiency(estimator: str) -> MetricResult:
+        sizes = default_plan((estimator,), sample.size, seed)
+        return sample_efficiency_of(sample, sizes, plan, verbose)
+
+    def trees(estimator: str) -> MetricResult:
+        return dci_of(sample, estimator, None, seed, plan, verbose)
+
+    compute: dict[str, Callable[[], MetricResult]] = {
+        "infomec": lambda: infomec_of(sample, scorer, plan),
+        "mig": lambda: mig_of(sample, num_bins, None, plan),
+        "modularity": lambda: modularity_of(sample, num_bins, "zero", plan),
+        "sap": lambda: sap_of(sample, seed=seed, bootstrap=plan),
+        "mcc": lambda: mcc(sample.sources, sample.latents, bootstrap=plan),
+        "sample_efficiency": lambda: efficiency("logistic_regression"),
+        "dci": lambda: trees("random_forest"),
+        "dci_gradient_boosting": lambda: trees("gradient_boosting"),
+        "dci_lightgbm": lambda: trees("lightgbm"),
+        "sample_efficiency_gradient_boosting": lambda: efficiency("gradient_boosting"),
+        "psnr": lambda: _psnr(images, reconstructions, plan),
+    }
+    results: dict[str, MetricResult] = {}
+    seconds: dict[str, float] = {}
+    for name in names:
+        start = time.perf_counter()
+        results[name] = compute[name]()
+        seconds[name] = time.perf_counter() - start
+    settings = {
+        "protocol": protocol,
+        "discrete_latents": discrete_latents,
+        "seed": seed,
+        **sample.shape_settings,
+    }
+    return EvaluationResult(
+        results=results,
+        seconds=seconds,
+        settings=settings,
+        intervals=_intervals(results),
+        notes=tuple(
+            dict.fromkeys(note for result in results.values() for note in result.notes)
+        ),
+    )
+
+
+def _resolve(
+    metrics: str | Sequence[str],
+    images: npt.ArrayLike | None,
+    reconstructions: npt.ArrayLike | None,
+) -> tuple[str, ...]:
+    if (images is None) != (reconstructions is None):
+        raise ValueError("`images` and `reconstructions` must be given together.")
+    if isinstance(metrics, str) and metrics not in _NAMES:
+        check_choice(metrics, _PROFILES, "metrics")
+        names = _PROFILES[metrics]
+        return (*names, "psnr") if images is not None else names
+    chosen = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    if not chosen:
+        raise ValueError("`metrics` must name at least one metric.")
+    for name in chosen:
+        check_choice(name, _NAMES, "metrics")
+    if "psnr" in chosen and images is None:
+        raise ValueError('"psnr" in `metrics` needs `images` and `reconstructions`.')
+    if images is not None and "psnr" not in chosen:
+        chosen = (*chosen, "psnr")
+    return chosen
+
+
+def _psnr(
+    images: Any, reconstructions: Any, bootstrap: Bootstrap | int | None
+) -> MetricResult:
+    return psnr(images, reconstructions, bootstrap=bootstrap)
+
+
+def _intervals(
+    results: Mapping[str, MetricResult],
+) -> dict[str, tuple[float, float]]:
+    return {
+        f"{metric}/{name}": interval
+        for metric, result in results.items()
+        for name, interval in result.intervals.items()
+    }
