@@ -1,0 +1,11 @@
+"""Building blocks of encoders and decoders that Keras itself does not have."""
+
+from qlayers.blocks.adaptive_instance_normalization import (
+    AdaptiveInstanceNormalization as AdaptiveInstanceNormalization,
+)
+from qlayers.blocks.instance_normalization import (
+    InstanceNormalization as InstanceNormalization,
+)
+from qlayers.blocks.learned_constant import LearnedConstant as LearnedConstant
+from qlayers.blocks.space_to_depth import SpaceToDepth as SpaceToDepth
+from qlayers.blocks.spatial_broadcast import SpatialBroadcast as SpatialBroadcast
