@@ -1,0 +1,83 @@
+"""The Hessian penalty."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from qlayers.backend import Tensor
+from qlayers.functional.hessian_penalty import check_aggregate
+from qlayers.regularizers.hessian_base import BaseHessianPenalty
+from qlayers.schedules import Schedulable
+
+
+@keras.saving.register_keras_serializable(package="qlayers")
+class HessianPenalty(BaseHessianPenalty):
+    """Wraps a decoder; asks that no latent change the effect of another.
+
+    Called on latents it returns `decoder(z)` and in training adds `weight` times an
+    estimate of
+
+        Var_v[v' H v] = 2 sum_{i != j} H[i, j]^2,    v_j = ±1 at random,
+
+    the squared off-diagonal entries of the decoder's Hessians, from second differences
+    of decodings that are all made in one call. The penalty falls when activations
+    shrink or latents grow; `NormalizedHessianPenalty` does not. Tracked as
+    `<name>_hessian_penalty`.
+
+    Args:
+        decoder: Keras layer or model that maps `(batch, n)` to one or more tensors. It
+            belongs to this layer: use the layer, not the decoder, in the model.
+        weight: Weight of the penalty, a number or a schedule; 0 switches it off.
+        num_perturbations: Number of random directions, at least 2.
+        epsilon: Step of the finite differences.
+        outputs: Names of inner layers whose outputs are regularized; the decoder is
+            then evaluated no further than the last of them. Default: the decoder's
+            outputs.
+        aggregate: `"max"` over the entries of each output, as Peebles et al., or
+            `"mean"`, as Tripod's public code; several outputs are added up.
+        batch_fraction: Part of the batch, chosen at random, that is perturbed.
+        step_interval: Compute the penalty only at every so many steps, with as many
+            times the weight.
+        **kwargs: `seed` and `always` of the regularizers and those of
+            `keras.layers.Layer`.
+
+    Example:
+
+    ```python
+    outputs = qlayers.HessianPenalty(decoder, weight=0.1)(z)
+    ```
+
+    Reference:
+        Peebles et al. 2020, The Hessian Penalty: A Weak Prior for Unsupervised
+        Disentanglement; Hsu et al. 2024, Tripod, equations 8 and 9.
+    """
+
+    is_normalized = False
+
+    def __init__(
+        self,
+        decoder: keras.layers.Layer,
+        weight: Schedulable,
+        num_perturbations: int = 2,
+        epsilon: float = 0.1,
+        outputs: Sequence[str] | None = None,
+        aggregate: str = "max",
+        batch_fraction: float = 1.0,
+        step_interval: int = 1,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            decoder,
+            weight,
+            num_perturbations,
+            epsilon,
+            outputs,
+            check_aggregate(aggregate, normalized=False),
+            batch_fraction,
+            step_interval,
+            **kwargs,
+        )
+
+    def call(self, z: Tensor, training: bool | None = None) -> Any:
+        return self.decode(z, None, training)

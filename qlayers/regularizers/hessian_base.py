@@ -1,0 +1,245 @@
+"""What the two Hessian penalties share."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from qlayers.backend import Tensor, gather_global_batch
+from qlayers.checks import check_count, check_number
+from qlayers.functional.hessian_penalty import draw_directions, penalty_of_samples
+from qlayers.functional.random_order import random_order
+from qlayers.functional.standardize import standard_deviation
+from qlayers.regularizers.base import BaseRegularizer
+from qlayers.regularizers.replicas import own_rows, share_of_samples
+from qlayers.schedules import Schedulable
+
+
+class _Untracked:
+    """Hides a model from Keras, which would save its weights a second time."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+
+class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
+    """Wraps a decoder and penalises its mixed derivatives in training.
+
+    Perturbed latents are decoded with `training=False`, so that dropout does not enter
+    the differences and no moving average is touched, and only as far as the last
+    regularized activation.
+
+    Args:
+        decoder: Keras layer or model that maps `(batch, n)` to one or more tensors.
+        weight: Weight of the penalty, a number or a schedule.
+        num_perturbations: Number of random directions of each kind.
+        epsilon: Step of the finite differences.
+        outputs: Names of inner layers whose outputs are regularized. Default: the
+            decoder's outputs.
+        aggregate: How the outputs' penalties become one number.
+        batch_fraction: Part of the batch, chosen at random, that is perturbed.
+        step_interval: The penalty is computed at every `step_interval`-th training
+            step, with the weight times `step_interval`.
+        **kwargs: Keyword arguments of `BaseRegularizer`.
+    """
+
+    is_normalized = False
+
+    def __init__(
+        self,
+        decoder: keras.layers.Layer,
+        weight: Schedulable,
+        num_perturbations: int,
+        epsilon: float,
+        outputs: Sequence[str] | None,
+        aggregate: str,
+        batch_fraction: float,
+        step_interval: int,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(layer=decoder, **kwargs)
+        self.weight = self.schedulable("weight", weight)
+        self.num_perturbations = check_count(
+            "num_perturbations", num_perturbations, minimum=2
+        )
+        self.epsilon = check_number("epsilon", epsilon, exclusive=True)
+        self.outputs = _check_names(outputs)
+        self.aggregate = aggregate
+        self.batch_fraction = check_number(
+            "batch_fraction", batch_fraction, exclusive=True
+        )
+        if self.batch_fraction > 1.0:
+            raise ValueError(
+                f"`batch_fraction` must be at most 1. Received: {batch_fraction!r}."
+            )
+        self.step_interval = check_count("step_interval", step_interval)
+        self._regularized = _Untracked(None)
+        if not self.is_off("weight"):
+            self.track_terms("hessian_penalty")
+
+    @property
+    def decoder(self) -> keras.layers.Layer:
+        """The wrapped decoder."""
+        return self.layer
+
+    def build(self, input_shape: Any) -> None:
+        if len(input_shape) != 2 or input_shape[-1] is None:
+            raise ValueError(
+                f"{type(self).__name__} needs latents of shape (batch, n) with a known "
+                f"n. Received an input of shape {tuple(input_shape)}."
+            )
+        super().build(input_shape)
+        self.build_step()
+        if self.training_step is None and self.step_interval > 1:
+            self.training_step = self.add_weight(
+                name="training_step",
+                shape=(),
+                dtype="int32",
+                initializer="zeros",
+                trainable=False,
+                aggregation="only_first_replica",
+            )
+        if self.outputs is not None:
+            self._regularized = _Untracked(_up_to(self.layer, self.outputs))
+
+    def decode(self, z: Tensor, continuous: Tensor | None, training: Any) -> Any:
+        """Adds the penalty if it applies, and returns `decoder(z)`."""
+        if self.applies(training, "weight"):
+            self._add_penalty(z, continuous, bool(training))
+            # What the perturbed decodings added is not a loss of the model.
+            self.layer._clear_losses()
+        self.advance_step(training)
+        # After the perturbed calls, and explicitly: `training=False` would stay set
+        # for the layers that follow.
+        return self._call_layer(self.layer, z, training)
+
+    def _add_penalty(
+        self, z: Tensor, continuous: Tensor | None, training: bool
+    ) -> None:
+        own = self.rows(z)
+        of_all = gather_global_batch(own)
+        directions = self._directions(of_all, own, continuous)
+        share = share_of_samples(own)
+        own, directions = self._subset(own, directions)
+
+        def penalty() -> Tensor:
+            fn = self._regularized.model or self.layer
+            values = penalty_of_samples(
+                lambda points: self._call_layer(fn, points, False),
+                own,
+                directions,
+                self.epsilon,
+                self.is_normalized,
+                self.aggregate,
+            )
+            return ops.mean(values)
+
+        # Nothing that talks to other replicas may stand inside the branch.
+        is_due = self._is_due(training)
+        weight = self.now("weight")
+        if is_due is True:
+            self.add_term("hessian_penalty", share * penalty(), weight)
+            return
+        value = share * ops.cond(is_due, penalty, lambda: ops.zeros(()))
+        is_counted = ops.cast(is_due, "float32")
+        self._trackers["hessian_penalty"].update_state(
+            ops.stop_gradient(value), sample_weight=is_counted
+        )
+        self.add_loss(self.step_interval * weight * value)
+
+    def _is_due(self, training: bool) -> Any:
+        if self.step_interval == 1 or not training:
+            return True
+        return ops.equal(ops.mod(self.training_step, self.step_interval), 0)
+
+    def _directions(
+        self, of_all: Tensor, own: Tensor, continuous: Tensor | None
+    ) -> Tensor:
+        """Scaled perturbations of this replica's samples."""
+        directions = draw_directions(
+            ops.shape(of_all)[0],
+            of_all.shape[-1],
+            self.num_perturbations,
+            self.is_normalized,
+            self.seed_generator,
+        )
+        by_sample = own_rows(ops.transpose(directions, (1, 0, 2)), own)
+        directions = ops.transpose(by_sample, (1, 0, 2))
+        if not self.is_normalized:
+            return directions
+        if continuous is not None:
+            of_all = gather_global_batch(self.rows(continuous))
+        return directions * standard_deviation(of_all)
+
+    def _subset(self, own: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
+        """A random part of the samples, and their perturbations."""
+        if self.batch_fraction == 1.0:
+            return own, directions
+        size = ops.shape(own)[0]
+        chosen = random_order(size, self.seed_generator)[: self._subset_size(size)]
+        return ops.take(own, chosen, axis=0), ops.take(directions, chosen, axis=1)
+
+    def _subset_size(self, size: Any) -> Any:
+        if isinstance(size, int):
+            return max(1, round(self.batch_fraction * size))
+        share = ops.cast(size, "float32") * self.batch_fraction
+        return ops.maximum(1, ops.cast(ops.round(share), "int32"))
+
+    def _call_layer(self, layer: Any, z: Tensor, training: Any) -> Any:
+        if getattr(layer, "_call_has_training_arg", False):
+            return layer(z, training=training)
+        return layer(z)
+
+    def compute_output_spec(self, z: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.layer.compute_output_spec(z)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        config["decoder"] = config.pop("layer")
+        config.update(
+            num_perturbations=self.num_perturbations,
+            epsilon=self.epsilon,
+            outputs=self.outputs,
+            aggregate=self.aggregate,
+            batch_fraction=self.batch_fraction,
+            step_interval=self.step_interval,
+        )
+        return config
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        decoder = keras.saving.deserialize_keras_object(
+            config["decoder"], custom_objects=custom_objects
+        )
+        return cls(**{**config, "decoder": decoder})
+
+
+def _check_names(outputs: Sequence[str] | None) -> list[str] | None:
+    if outputs is None:
+        return None
+    names = [outputs] if isinstance(outputs, str) else list(outputs)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError(
+            "`outputs` must be a list of names of the decoder's layers, or None for "
+            f"the decoder's own outputs. Received: {outputs!r}."
+        )
+    return names
+
+
+def _up_to(decoder: Any, names: list[str]) -> keras.Model:
+    """The part of a functional decoder that computes the named layers' outputs."""
+    if not isinstance(decoder, keras.Model) or not getattr(decoder, "inputs", None):
+        raise ValueError(
+            "`outputs` names inner layers, which needs a functional or Sequential "
+            f"decoder with a known input. Received a {type(decoder).__name__}."
+        )
+    known = [layer.name for layer in decoder.layers]
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise ValueError(
+            f"`outputs` names {missing}, but the layers of decoder '{decoder.name}' "
+            f"are {known}."
+        )
+    tensors = [decoder.get_layer(name).output for name in names]
+    return keras.Model(decoder.inputs, tensors)

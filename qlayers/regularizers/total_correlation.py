@@ -1,0 +1,200 @@
+"""Total correlation by a discriminator."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from qlayers.backend import Tensor, gather_global_batch
+from qlayers.checks import check_count, check_number
+from qlayers.functional.permute_latents import permute_latents
+from qlayers.regularizers.base import LatentRegularizer
+from qlayers.regularizers.replicas import own_rows, share_of_samples
+from qlayers.schedules import Schedulable
+
+
+@keras.saving.register_keras_serializable(package="qlayers")
+class TotalCorrelationDiscriminator(LatentRegularizer):
+    """Penalises dependence among latents, as a discriminator sees it.
+
+    A multilayer perceptron `D` with two logits learns to tell latents from latents
+    permuted over the batch, each on its own. Where it has learned that, the logits'
+    difference is the log-ratio of the joint density to the product of the marginals.
+    Added are
+
+        weight * mean_b [D_0(z_b) - D_1(z_b)],
+        mean_b [CE(D(z_b), 0) + CE(D(permuted_b), 1)] / 2,
+
+    of which the first moves only the encoder and the second only the discriminator,
+
+    so that a plain `fit` with one optimizer trains both, and a train step with two
+    optimizers gives `discriminator_variables` to one and the rest to the other. The
+    latents are returned as they are. Tracked as `<name>_total_correlation` and
+    `<name>_discriminator_loss`.
+
+    Args:
+        weight: Weight of the total correlation, a number or a schedule; 0 switches
+            everything off, and no discriminator is made.
+        hidden_units: Widths of the hidden layers. FactorQVAE's public code has five of
+            1000.
+        negative_slope: Slope of the leaky ReLU below 0. The public code of Friede et
+            al. has 0.01.
+        one_hot: Whether a latent is a vector, such as a relaxed one-hot code; inputs
+            then have the shape `(..., n, num_values)` and vectors move as a whole.
+        trains_itself: Whether the discriminator's loss is added. Switch it off to take
+            that loss, by `discriminator_loss`, from another batch.
+        **kwargs: `seed` and `always` of the regularizers and those of
+            `keras.layers.Layer`.
+
+    Input and output shape: `(..., n)`, or `(..., n, num_values)` with `one_hot`.
+
+    Example:
+
+    ```python
+    z = qlayers.TotalCorrelationDiscriminator(weight=10.0)(z)
+
+    z, assignments = qlayers.GumbelQuantizer(64)(h, return_assignments=True)
+    qlayers.TotalCorrelationDiscriminator(weight=1e-4, one_hot=True)(assignments)
+    ```
+
+    Reference:
+        Kim and Mnih 2018, Disentangling by Factorising; Baykal et al., equations 5 to
+        8 and Algorithm 1; Friede et al. 2023, appendix 3.
+    """
+
+    def __init__(
+        self,
+        weight: Schedulable,
+        hidden_units: Sequence[int] = (1000,) * 6,
+        negative_slope: float = 0.2,
+        one_hot: bool = False,
+        trains_itself: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.weight = self.schedulable("weight", weight)
+        self.hidden_units = [check_count("hidden_units", u) for u in hidden_units]
+        self.negative_slope = check_number("negative_slope", negative_slope)
+        self.one_hot = bool(one_hot)
+        self.trains_itself = bool(trains_itself)
+        self.kernels: list[Any] = []
+        self.biases: list[Any] = []
+        if not self.is_off("weight"):
+            self.track_terms("total_correlation")
+            if self.trains_itself:
+                self.track_terms("discriminator_loss")
+
+    def build(self, input_shape: Any) -> None:
+        super().build(input_shape)
+        size = input_shape[-1]
+        if self.one_hot:
+            if len(input_shape) < 3 or input_shape[-2] is None:
+                raise ValueError(
+                    "TotalCorrelationDiscriminator with `one_hot=True` needs an input "
+                    "of shape (..., n, num_values) with a known n. Received an input "
+                    f"of shape {tuple(input_shape)}."
+                )
+            size *= input_shape[-2]
+        if not self.is_off("weight"):
+            self._add_network([size, *self.hidden_units, 2])
+
+    def _add_network(self, widths: list[int]) -> None:
+        for depth, (before, after) in enumerate(itertools.pairwise(widths)):
+            seed = None if self.seed is None else self.seed + depth
+            self.kernels.append(
+                self.add_weight(
+                    name=f"kernel_{depth}",
+                    shape=(before, after),
+                    dtype="float32",
+                    autocast=False,
+                    initializer=keras.initializers.GlorotUniform(seed=seed),
+                )
+            )
+            self.biases.append(
+                self.add_weight(
+                    name=f"bias_{depth}",
+                    shape=(after,),
+                    dtype="float32",
+                    autocast=False,
+                    initializer="zeros",
+                )
+            )
+
+    @property
+    def discriminator_variables(self) -> list[Any]:
+        """The discriminator's weights, for an optimizer of their own."""
+        return [*self.kernels, *self.biases]
+
+    def call(self, z: Tensor, training: bool | None = None) -> Tensor:
+        if self.applies(training, "weight"):
+            self._add_adversarial_terms(z)
+        self.advance_step(training)
+        return z
+
+    def _add_adversarial_terms(self, z: Tensor) -> None:
+        own = self._samples(z)
+        share = share_of_samples(own)
+        estimate = share * ops.mean(self._log_ratio(own, frozen=True))
+        self.add_term("total_correlation", estimate, self.now("weight"))
+        if self.trains_itself:
+            of_all = ops.stop_gradient(gather_global_batch(own))
+            permuted = own_rows(permute_latents(of_all, self.seed_generator), own)
+            loss = share * self.discriminator_loss(own, permuted)
+            self.add_term("discriminator_loss", loss, 1.0)
+
+    def log_density_ratio(self, z: Tensor) -> Tensor:
+        """Estimate of `log(q(z) / prod_j q(z_j))` of every sample.
+
+        Its mean over samples of `q` is the total correlation. Gradients flow to `z`
+        alone.
+        """
+        return self._log_ratio(self._samples(z), frozen=True)
+
+    def discriminator_loss(self, z: Tensor, z_permuted: Tensor) -> Tensor:
+        """Half the sum of the cross-entropies of latents and permuted latents.
+
+        Gradients flow to the discriminator alone.
+
+        Args:
+            z: Latents, of the shape that the layer is called on.
+            z_permuted: Latents from `qlayers.functional.permute_latents`.
+        """
+        # With two logits, -log softmax(D)_0 is softplus(D_1 - D_0).
+        of_joint = self._log_ratio(ops.stop_gradient(self._samples(z)))
+        of_product = self._log_ratio(ops.stop_gradient(self._samples(z_permuted)))
+        as_joint, as_product = ops.softplus(-of_joint), ops.softplus(of_product)
+        return 0.5 * (ops.mean(as_joint) + ops.mean(as_product))
+
+    def _samples(self, z: Tensor) -> Tensor:
+        return self.rows(z, last_axes=2 if self.one_hot else 1)
+
+    def _log_ratio(self, samples: Tensor, frozen: bool = False) -> Tensor:
+        if not self.kernels:
+            raise ValueError(
+                "TotalCorrelationDiscriminator has no discriminator: the layer is not "
+                f"built, or its weight is 0. built={self.built}, "
+                f"weight={self.weight!r}."
+            )
+        x = ops.reshape(samples, (-1, self.kernels[0].shape[0]))
+        last = len(self.kernels) - 1
+        for depth, (kernel, bias) in enumerate(
+            zip(self.kernels, self.biases, strict=True)
+        ):
+            if frozen:
+                kernel, bias = ops.stop_gradient(kernel), ops.stop_gradient(bias)
+            x = ops.matmul(x, kernel) + bias
+            if depth < last:
+                x = ops.leaky_relu(x, self.negative_slope)
+        return x[:, 0] - x[:, 1]
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        config.update(
+            hidden_units=self.hidden_units,
+            negative_slope=self.negative_slope,
+            one_hot=self.one_hot,
+            trains_itself=self.trains_itself,
+        )
+        return config
