@@ -15,7 +15,8 @@ ImageDtype = Literal["float32", "uint8"]
 # Seed of the evaluation set: one for everybody, so that scores are comparable.
 _EVALUATION_SEED = 20230228
 
-_NUISANCE = 2
+# Purpose of the random numbers that draw what is no factor.
+NUISANCE = 2
 
 
 class FactorDataset(abc.ABC):
@@ -81,7 +82,7 @@ class FactorDataset(abc.ABC):
             Images (n, *image_shape).
         """
         images = self._render(
-            self._check_sources(sources), random_generator(seed, 0, _NUISANCE)
+            self._check_sources(sources), random_generator(seed, 0, NUISANCE)
         )
         return _finish(images, dtype)
 
@@ -174,7 +175,7 @@ class FactorDataset(abc.ABC):
         """The same inside a graph; subclasses with native operations override it."""
 
         def render(array: npt.NDArray[Any], number: np.int64) -> npt.NDArray[Any]:
-            return self._render(array, random_generator(seed, int(number), _NUISANCE))
+            return self._render(array, random_generator(seed, int(number), NUISANCE))
 
         image_type = tf.uint8 if self._stores_bytes else tf.float32
         images = tf.numpy_function(render, [sources, step], image_type, stateful=False)

@@ -22,8 +22,8 @@ class GridDataset(FactorDataset):
         name: the name `load` knows it by.
         space: the factors.
         image_shape: (height, width, channels).
-        num_images: number of images present, counted from the first combination;
-            the whole grid by default.
+        num_available: number of combinations present, counted from the first; the
+            whole grid by default.
     """
 
     def __init__(
@@ -31,16 +31,16 @@ class GridDataset(FactorDataset):
         name: str,
         space: FactorSpace,
         image_shape: tuple[int, int, int],
-        num_images: int | None = None,
+        num_available: int | None = None,
     ) -> None:
         self.name = name
         self.space = space
         self.factor_names = space.names
         self.factor_sizes = space.sizes
         self.image_shape = image_shape
-        self.num_images: int = (
-            space.num_combinations if num_images is None else num_images
-        )
+        whole = space.num_combinations
+        self._num_available = whole if num_available is None else num_available
+        self.num_images: int = self._num_available
 
     def sample_with_fixed_factor(
         self,
@@ -68,20 +68,20 @@ class GridDataset(FactorDataset):
 
     def _draw(self, n: int, seed: int, step: int, sampler: Sampler | None) -> IntArray:
         chosen = sampler or UniformSampler()
-        return chosen.batch(self.space, self.num_images, seed, step, n)
+        return chosen.batch(self.space, self._num_available, seed, step, n)
 
     def _draw_distinct(self, n: int, seed: int) -> IntArray:
-        order = random_generator(seed, 0).permutation(self.num_images)
+        order = random_generator(seed, 0).permutation(self._num_available)
         return self.space.sources_of(order[:n])
 
     def _check_sources(self, sources: npt.ArrayLike) -> IntArray:
         checked = self.space.check_sources(sources)
-        if self.num_images < self.space.num_combinations and len(checked):
+        if self._num_available < self.space.num_combinations and len(checked):
             last = int(self.space.index_of(checked).max())
-            if last >= self.num_images:
+            if last >= self._num_available:
                 raise ValueError(
                     f"{self.name} is partial: image {last} was asked for, but only the "
-                    f"first {self.num_images} of {self.space.num_combinations} are "
+                    f"first {self._num_available} of {self.space.num_combinations} are "
                     "present."
                 )
         return checked

@@ -8,15 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from qlayers.datasets.factor_space import FactorSpace
 from qlayers.datasets.geometry_buffers import geometry_buffers
 from qlayers.datasets.grid_dataset import GridDataset
-from qlayers.datasets.ray_casting import SHAPE_NAMES
+from qlayers.datasets.spaces import SHAPES3D, SHAPES3D_VALUES
 
-NUM_HUES = 10
-SCALES = np.linspace(0.75, 1.25, 8)
-AZIMUTHS = np.linspace(-30.0, 30.0, 15)
-
+_NUM_HUES = 10
 _SKY = (153, 226, 249)
 
 # Brightness is stored in multiples of 1/4096. Times a colour of 8 bits and summed over
@@ -29,35 +25,21 @@ _CHUNK = 256
 _SUPERSAMPLING = 3
 
 
-def _hue_names() -> tuple[str, ...]:
-    names = "red orange lime green mint cyan azure blue violet pink"
-    return tuple(names.split())
-
-
-SHAPES3D_SPACE = FactorSpace(
-    names=("floor_hue", "wall_hue", "object_hue", "scale", "shape", "orientation"),
-    sizes=(NUM_HUES, NUM_HUES, NUM_HUES, len(SCALES), len(SHAPE_NAMES), len(AZIMUTHS)),
-    values=(
-        _hue_names(),
-        _hue_names(),
-        _hue_names(),
-        tuple(f"{scale:.3f}" for scale in SCALES),
-        SHAPE_NAMES,
-        tuple(f"{azimuth:+.1f}" for azimuth in AZIMUTHS),
-    ),
-)
-
-
 @functools.lru_cache(maxsize=4)
 def _fixed_point_buffers(image_size: int) -> npt.NDArray[np.uint16]:
     """Geometry buffers (480, pixels, 4), cast once per process and image size."""
-    light = geometry_buffers(image_size, SCALES, np.deg2rad(AZIMUTHS), _SUPERSAMPLING)
+    light = geometry_buffers(
+        image_size,
+        scales=SHAPES3D_VALUES[3],
+        azimuths=np.deg2rad(SHAPES3D_VALUES[5]),
+        supersampling=_SUPERSAMPLING,
+    )
     return np.rint(light * _UNIT).astype(np.uint16).reshape(-1, image_size**2, 4)
 
 
 def _palette() -> npt.NDArray[np.float32]:
     """The ten hues of Shapes3D as RGB bytes (10, 3)."""
-    colours = [colorsys.hsv_to_rgb(hue / NUM_HUES, 1, 1) for hue in range(NUM_HUES)]
+    colours = [colorsys.hsv_to_rgb(hue / _NUM_HUES, 1, 1) for hue in range(_NUM_HUES)]
     return np.rint(np.array(colours) * 255).astype(np.float32)
 
 
@@ -89,7 +71,7 @@ class MiniShapes3D(GridDataset):
     def __init__(self, image_size: int = 64) -> None:
         if image_size < 4:
             raise ValueError(f"`image_size` must be at least 4, received {image_size}.")
-        super().__init__("mini_shapes3d", SHAPES3D_SPACE, (image_size, image_size, 3))
+        super().__init__("mini_shapes3d", SHAPES3D, (image_size, image_size, 3))
         self._buffers = _fixed_point_buffers(image_size)
         self._palette = _palette()
 

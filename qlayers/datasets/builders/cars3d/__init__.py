@@ -1,0 +1,1 @@
+"""Builder of `cars3d`."""

@@ -1,0 +1,1 @@
+"""Builder of `dsprites_factors`."""

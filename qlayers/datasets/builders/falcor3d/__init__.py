@@ -1,0 +1,1 @@
+"""Builder of `falcor3d`."""

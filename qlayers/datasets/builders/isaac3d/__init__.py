@@ -1,0 +1,1 @@
+"""Builder of `isaac3d`."""

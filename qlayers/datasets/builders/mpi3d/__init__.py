@@ -1,0 +1,1 @@
+"""Builder of `mpi3d`."""

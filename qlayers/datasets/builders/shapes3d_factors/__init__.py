@@ -1,0 +1,1 @@
+"""Builder of `shapes3d_factors`."""

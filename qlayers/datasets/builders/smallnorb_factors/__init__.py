@@ -1,0 +1,1 @@
+"""Builder of `smallnorb_factors`."""

@@ -1,0 +1,152 @@
+"""Opens the datasets that come from published files, preparing them if need be."""
+
+import errno
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_datasets as tfds
+
+from qlayers.datasets.builders import FactorConfig, FactorGridBuilder
+from qlayers.datasets.factor_space import FactorSpace
+from qlayers.datasets.prepared_dataset import PreparedDataset
+from qlayers.datasets.record_index import RecordIndex
+
+
+def open_file_dataset(
+    name: str,
+    builder_name: str,
+    *,
+    variant: str | None = None,
+    image_size: int = 64,
+    data_dir: str | Path | None = None,
+    manual_dir: str | Path | None = None,
+    file: str | Path | None = None,
+    allow_partial: bool = False,
+) -> PreparedDataset:
+    """Opens a dataset, downloading and preparing it the first time.
+
+    Args:
+        name: the name `load` knows it by.
+        builder_name: the TFDS builder.
+        variant: name of its configuration; the default one when `None`.
+        image_size: side of the images.
+        data_dir: where TFDS keeps prepared datasets.
+        manual_dir: where files that were downloaded by hand lie;
+            `<data_dir>/downloads/manual` by default.
+        file: path of the published file, if it lies somewhere else.
+        allow_partial: accepts a part of the published file.
+
+    Returns:
+        The factor view.
+    """
+    builder_class = _builder_class(builder_name)
+    root = Path(data_dir or tfds.core.constants.DATA_DIR).expanduser()
+    manual = Path(manual_dir or root / "downloads" / "manual").expanduser()
+    config = _config(builder_class, variant, file, manual, allow_partial)
+    builder = builder_class(config=config, data_dir=str(root))
+    shipped = None if builder.is_prepared() or file else _shipped_by_tfds(name, root)
+    if shipped is not None:
+        space, records = builder.space, _records(shipped, _number_from_labels(builder))
+    else:
+        _prepare(builder, manual)
+        space, records = builder.space, _records(builder, _number_from_index)
+    return PreparedDataset(
+        name,
+        space,
+        records,
+        builder.builder_config.image_shape,
+        image_size,
+        allow_partial,
+    )
+
+
+def _builder_class(name: str) -> type[FactorGridBuilder]:
+    module = importlib.import_module(
+        f"qlayers.datasets.builders.{name}.{name}_dataset_builder"
+    )
+    return module.Builder
+
+
+def _config(
+    builder_class: type[FactorGridBuilder],
+    variant: str | None,
+    file: str | Path | None,
+    manual: Path,
+    allow_partial: bool,
+) -> FactorConfig:
+    configs = {config.name: config for config in builder_class.BUILDER_CONFIGS}
+    chosen = variant or builder_class.DEFAULT_BUILDER_CONFIG_NAME or next(iter(configs))
+    if chosen not in configs:
+        raise ValueError(
+            f"Unknown variant {chosen!r}; expected one of {sorted(configs)}."
+        )
+    config = configs[chosen]
+    if allow_partial:
+        return config.as_partial(file, manual)
+    return config.with_file(file) if file else config
+
+
+def _prepare(builder: FactorGridBuilder, manual: Path) -> None:
+    """Prepares the dataset unless that has been done; all of it or nothing."""
+    if builder.is_prepared():
+        return
+    settings = tfds.download.DownloadConfig(
+        manual_dir=manual, compute_stats=tfds.download.ComputeStatsMode.SKIP
+    )
+    try:
+        builder.download_and_prepare(download_config=settings)
+    except (OSError, tf.errors.ResourceExhaustedError) as error:
+        if getattr(error, "errno", None) == errno.ENOSPC or isinstance(
+            error, tf.errors.ResourceExhaustedError
+        ):
+            raise OSError(
+                errno.ENOSPC,
+                f"The disk filled up while {builder.name} was being prepared in "
+                f"{builder.data_dir}; nothing was kept. Free some space or choose "
+                "another `data_dir`.",
+            ) from error
+        raise
+
+
+def _shipped_by_tfds(name: str, root: Path) -> Any:
+    """What TFDS's own builder of this name has already prepared, if anything."""
+    if name not in ("shapes3d", "dsprites"):
+        return None
+    try:
+        builder = tfds.builder(name, data_dir=str(root), try_gcs=False)
+    except (tfds.core.DatasetNotFoundError, ValueError):
+        return None
+    return builder if builder.is_prepared() else None
+
+
+def _records(builder: Any, number_of: Callable[[tf.train.Example], int]) -> RecordIndex:
+    """Positions of the pictures of a prepared builder."""
+    if builder.info.file_format != tfds.core.FileFormat.TFRECORD:
+        raise ValueError(
+            f"{builder.data_dir} is stored as {builder.info.file_format}; expected "
+            "TFRecord files. Prepare the dataset with file_format='tfrecord'."
+        )
+    return RecordIndex(builder.info.splits["train"].filepaths, number_of)
+
+
+def _number_from_index(example: tf.train.Example) -> int:
+    return example.features.feature["index"].int64_list.value[0]
+
+
+def _number_from_labels(
+    builder: FactorGridBuilder,
+) -> Callable[[tf.train.Example], int]:
+    """Image numbers for examples of TFDS's own builders, which store labels only."""
+    space: FactorSpace = builder.space
+
+    def number_of(example: tf.train.Example) -> int:
+        number = 0
+        for name, size in zip(space.names, space.sizes, strict=True):
+            label = example.features.feature[f"label_{name}"].int64_list.value[0]
+            number = number * size + label
+        return number
+
+    return number_of

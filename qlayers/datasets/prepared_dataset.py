@@ -1,0 +1,78 @@
+"""The factor view of a dataset that TensorFlow Datasets has prepared."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from qlayers.datasets.factor_space import FactorSpace, IntArray
+from qlayers.datasets.grid_dataset import GridDataset
+from qlayers.datasets.record_index import RecordIndex, decode_pictures
+from qlayers.datasets.resize import resize_tensor
+
+_CHUNK = 256
+
+
+class PreparedDataset(GridDataset):
+    """Images of a factor grid, read from TFRecord files one by one.
+
+    Args:
+        name: the name `load` knows it by.
+        space: the factors.
+        records: positions of the pictures.
+        stored_shape: shape of the stored images.
+        image_size: side of the images to deliver; resized by antialiased bicubic
+            interpolation when it differs from what is stored.
+        allow_partial: accepts records that hold only the first part of the grid.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        space: FactorSpace,
+        records: RecordIndex,
+        stored_shape: tuple[int, int, int],
+        image_size: int = 64,
+        allow_partial: bool = False,
+    ) -> None:
+        if image_size < 4:
+            raise ValueError(f"`image_size` must be at least 4, received {image_size}.")
+        count, whole = records.num_images, space.num_combinations
+        complete = np.array_equal(records.numbers, np.arange(count))
+        if not complete or count > whole or (count < whole and not allow_partial):
+            raise ValueError(
+                f"The prepared files of {name} hold {count} images, but the grid has "
+                f"{whole}, and a part must begin with the first image and have no "
+                "gaps. Prepare the dataset from the published file; for the first "
+                "part of a grid pass allow_partial=True."
+            )
+        shape = (image_size, image_size, stored_shape[-1])
+        super().__init__(name, space, shape, count)
+        self._records = records
+        self._stored_shape = stored_shape
+
+    def _images_at(self, index: IntArray) -> npt.NDArray[np.uint8]:
+        parts = [
+            self._decode(self._records.read(index[first : first + _CHUNK])).numpy()
+            for first in range(0, len(index), _CHUNK)
+        ]
+        empty = np.empty((0, *self.image_shape), np.uint8)
+        return np.concatenate([empty, *parts])
+
+    def _render_tensor(self, sources: tf.Tensor, seed: int, step: tf.Tensor) -> Any:
+        def read(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            index = self.space.index_of(array)
+            return np.array(self._records.read(index), dtype=object)
+
+        return self._decode(
+            tf.ensure_shape(
+                tf.numpy_function(read, [sources], tf.string, stateful=False), (None,)
+            )
+        )
+
+    def _decode(self, encoded: Any) -> tf.Tensor:
+        images = decode_pictures(tf.convert_to_tensor(encoded), self._stored_shape)
+        if self._stored_shape == self.image_shape:
+            return images
+        return resize_tensor(images, self.image_shape[0])

@@ -1,0 +1,50 @@
+"""Checks that come before any reading."""
+
+import hashlib
+from pathlib import Path
+
+from qlayers.datasets.readers.dataset_file_error import DatasetFileError
+
+_BLOCK = 1 << 20
+
+
+def check_is_data(path: str | Path) -> None:
+    """Refuses missing and empty files and web pages saved under a data file's name."""
+    path = Path(path)
+    if not path.is_file():
+        raise DatasetFileError(
+            path, "there is no such file.", "Put the published file there."
+        )
+    with path.open("rb") as stream:
+        head = stream.read(512)
+    if not head:
+        raise DatasetFileError(path, "the file is empty.")
+    text = head.lstrip().lower()
+    if text.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
+        raise DatasetFileError(
+            path,
+            "this is a web page, not data: the server answered with a notice (a "
+            "quota, a virus-scan question or a log-in).",
+            "Open the download link in a browser, confirm the download and put the "
+            "data file there.",
+        )
+
+
+def check_digest(path: str | Path, algorithm: str, expected: str) -> None:
+    """Compares a file with its published checksum, reading it in blocks.
+
+    Args:
+        path: the file.
+        algorithm: a name `hashlib` knows, such as "md5" or "sha256".
+        expected: the published hexadecimal digest.
+    """
+    digest = hashlib.new(algorithm)
+    with Path(path).open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    if digest.hexdigest() != expected:
+        raise DatasetFileError(
+            path,
+            f"its {algorithm} is {digest.hexdigest()}, the published one is "
+            f"{expected}: the file is damaged or another release.",
+        )

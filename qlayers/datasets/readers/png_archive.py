@@ -1,0 +1,95 @@
+"""Zip archives with one PNG per image and an array of labels."""
+
+import io
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from qlayers.datasets.readers.dataset_file_error import DatasetFileError
+from qlayers.datasets.readers.file_checks import check_is_data
+from qlayers.datasets.readers.numbered_zip import NumberedZip
+
+_PNG_START = b"\x89PNG\r\n\x1a\n"
+
+
+class PngArchive:
+    """The layout of the NVIDIA sets: `<folder>/images/000000.png` and labels.
+
+    Images are read one at a time; the archive is never unpacked.
+
+    Args:
+        path: the zip file.
+        folder: name of the folder inside it.
+        labels_name: name of the label file inside the folder; a .npy file, whatever
+            its suffix.
+    """
+
+    def __init__(self, path: str | Path, folder: str, labels_name: str) -> None:
+        self.path = Path(path)
+        self.folder = folder
+        check_is_data(self.path)
+        self._archive = NumberedZip(self.path, f"{folder}/images/", ".png")
+        self.labels = self._read_labels(f"{folder}/{labels_name}")
+        self._check_count()
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __enter__(self) -> "PngArchive":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self._archive.close()
+
+    def png(self, index: int) -> bytes:
+        """The bytes of one picture as they are in the archive."""
+        name = f"{self.folder}/images/{index:06d}.png"
+        content = self._read(name, index)
+        if not content.startswith(_PNG_START):
+            raise DatasetFileError(self.path, f"{name} is no PNG picture.")
+        return content
+
+    def _check_count(self) -> None:
+        found = len(self._archive)
+        if found != len(self.labels):
+            raise DatasetFileError(
+                self.path,
+                f"{found} pictures but {len(self.labels)} rows of labels; the two must "
+                "agree.",
+            )
+
+    def _read_labels(self, name: str) -> npt.NDArray[np.float64]:
+        content = self._read(name)
+        try:
+            labels = np.load(io.BytesIO(content), allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise DatasetFileError(
+                self.path, f"{name} is no plain .npy array ({error})."
+            ) from error
+        if labels.ndim != 2 or not np.issubdtype(labels.dtype, np.floating):
+            raise DatasetFileError(
+                self.path,
+                f"{name} has shape {labels.shape} and dtype {labels.dtype}, expected "
+                "(images, factors) floating-point numbers.",
+            )
+        return labels
+
+    def _read(self, name: str, number: int | None = None) -> bytes:
+        try:
+            if number is None:
+                return self._archive.read_name(name)
+            return self._archive.read_number(number)
+        except KeyError as error:
+            raise DatasetFileError(
+                self.path,
+                f"there is no {name} in it ({len(self._archive)} pictures in "
+                f"{self.folder}/images, otherwise {self._archive.other_names[:5]}): it "
+                "is incomplete or another archive.",
+            ) from error
+        except zlib.error as error:
+            raise DatasetFileError(
+                self.path, f"{name} is damaged ({error})."
+            ) from error
