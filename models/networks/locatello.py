@@ -24,8 +24,8 @@ def locatello_encoder(
 
     Convolutions with stride 2 and ReLU, 32, 32, 64 and 64 channels for a 64x64 image
     (a smaller image leaves out the first, a larger one repeats it), then a dense layer
-    of 256 units with ReLU and a projection. A Gaussian posterior's mean and log-variance
-    are one projection of twice the size.
+    of 256 units with ReLU and a projection. Mean and log-variance of a Gaussian
+    posterior are one projection of twice the size.
 
     Kernels are drawn from a normal of deviation 1/sqrt(fan_in) cut at two deviations,
     biases are zero, as in D-VAE's public code.
@@ -35,8 +35,8 @@ def locatello_encoder(
         num_outputs: Size of the output vector.
         width: Multiplies every number of channels and units.
         variant: `"paper"`: 4x4 kernels throughout, as Cliff's appendix prints them.
-            `"code"`: 2x2 kernels in the last two convolutions, as in disentanglement_lib
-            and D-VAE's code.
+            `"code"`: 2x2 kernels in the last two convolutions, as in
+            disentanglement_lib and D-VAE's code.
         name: Of the model.
 
     Returns:

@@ -13,6 +13,7 @@ from qlayers.blocks import (
     InstanceNormalization,
     LearnedConstant,
     SpaceToDepth,
+    UpsamplingConv2D,
 )
 from qlayers.checks import check_count
 
@@ -135,11 +136,10 @@ def residual_decoder(
     for stage, channels in enumerate(widths):
         for block in range(_BLOCKS_PER_STAGE):
             x = _residual_block(x, channels, condition, f"stage{stage}_{block}")
-        x = keras.layers.UpSampling2D(2, name=f"stage{stage}_up")(x)
         if stage < stages - 1:
             following = widths[stage + 1]
             x = _stage_output(x, following, normalize_outputs, f"block{stage}")
-    logits = convolution(x, image_shape[-1], 3, uniform_by_fan_in, name="logits")
+    logits = _up_convolution(x, image_shape[-1], "logits")
     return keras.Model(latents, logits, name=name)
 
 
@@ -189,8 +189,15 @@ def _dense_norm_gelu(x: Any, units: int, name: str) -> Any:
 
 
 def _stage_output(x: Any, channels: int, normalize: bool, name: str) -> Any:
-    conv_name = f"{name}_conv" if normalize else name
-    x = convolution(x, channels, 3, uniform_by_fan_in, name=conv_name)
+    x = _up_convolution(x, channels, f"{name}_conv" if normalize else name)
     if normalize:
         x = InstanceNormalization(_EPSILON, affine=False, name=name)(x)
     return x
+
+
+def _up_convolution(x: Any, filters: int, name: str) -> Any:
+    """Nearest-neighbour doubling and a 3x3 convolution, as one layer."""
+    kernel, bias = uniform_by_fan_in(x.shape[-1] * 9)
+    return UpsamplingConv2D(
+        filters, kernel_initializer=kernel, bias_initializer=bias, name=name
+    )(x)

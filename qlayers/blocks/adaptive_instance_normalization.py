@@ -1,4 +1,4 @@
-"""Adaptive instance normalization: a style vector sets each channel's mean and scale."""
+"""Adaptive instance normalization: a style sets each channel's mean and scale."""
 
 from typing import Any
 

@@ -50,7 +50,6 @@ class InstanceNormalization(keras.layers.Layer):
 
     def build(self, input_shape: Any) -> None:
         channels = check_feature_map(type(self).__name__, input_shape)
-        self.gamma = self.beta = None
         if self.affine:
             self.gamma = self.add_weight(
                 shape=(channels,), initializer="ones", name="gamma", autocast=False

@@ -1,6 +1,6 @@
 """Instance normalization and the affine map after it, as one function."""
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from keras import ops
@@ -38,7 +38,7 @@ def normalize_instances(
     return ops.reshape(y, (-1, *spatial_shape, channels))
 
 
-def check_feature_map(owner: str, shape: Sequence[int | None]) -> int:
+def check_feature_map(owner: str, shape: Any) -> int:
     """Returns the number of channels of a `(batch, ..., channels)` feature map."""
     if len(shape) < 3 or any(size is None for size in shape[1:]):
         raise ValueError(
