@@ -63,6 +63,28 @@ def sum_over_replicas(x: Tensor) -> Tensor:
     return context.all_reduce(tf.distribute.ReduceOp.SUM, x)
 
 
+def first_argmin(x: Tensor) -> Tensor:
+    """int32 index of the smallest entry along the last axis, the first of several.
+
+    `keras.ops.argmin` would order -0.0 before 0.0, so that the two were no tie, and on
+    TensorFlow that costs more than the search itself.
+    """
+    backend = keras.backend.backend()
+    if isinstance(x, keras.KerasTensor):
+        return ops.cast(ops.argmin(x, axis=-1), "int32")
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        return tf.argmin(x, axis=-1, output_type="int32")
+    if backend == "jax":
+        import jax
+
+        return jax.numpy.argmin(x, axis=-1).astype("int32")
+    import torch
+
+    return torch.argmin(x, dim=-1).to(torch.int32)
+
+
 def as_float32(x: Tensor) -> Tensor:
     """`x` as a float32 tensor, whatever the dtype policy."""
     return ops.cast(x, "float32")

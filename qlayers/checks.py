@@ -69,26 +69,42 @@ def check_no_nan(owner: str, x: Tensor) -> None:
         )
 
 
-def check_codes(owner: str, codes: Tensor, num_values: Any) -> None:
-    """Raises in eager mode unless every code is an index below `num_values`.
+def check_codes(
+    owner: str, codes: Tensor, num_values: Sequence[int], allow_negative: bool = False
+) -> None:
+    """Raises unless `codes` are integers `(..., n)`; in eager mode also on their range.
 
     Args:
         owner: Who asks, for the message.
-        codes: Integers of shape `(..., n)`.
-        num_values: One count, or a sequence of one count per latent.
+        codes: The codes, one for each latent.
+        num_values: Number of codes of each latent.
+        allow_negative: Whether negative numbers may stand for "no code".
     """
-    dtype = (
-        ops.dtype(codes) if hasattr(codes, "dtype") else str(np.asarray(codes).dtype)
-    )
-    if "int" not in str(dtype):
+    if not hasattr(codes, "dtype"):
+        codes = np.asarray(codes)
+    if "int" not in str(codes.dtype):
         raise ValueError(
-            f"{owner} looks codes up by integer index. Received dtype {dtype}."
+            f"{owner} expects codes, which are integers. Received dtype {codes.dtype}."
         )
-    if not is_eager(codes):
-        return
-    values = ops.convert_to_numpy(codes)
-    if values.size and (values.min() < 0 or np.any(values >= np.asarray(num_values))):
+    if len(codes.shape) == 0 or codes.shape[-1] != len(num_values):
         raise ValueError(
-            f"{owner} expects codes from 0 to {np.max(num_values) - 1}. "
-            f"Received codes from {values.min()} to {values.max()}."
+            f"{owner} expects codes of shape (..., {len(num_values)}). "
+            f"Received shape {tuple(codes.shape)}."
+        )
+    if is_eager(codes):
+        _check_range(owner, ops.convert_to_numpy(codes), num_values, allow_negative)
+
+
+def _check_range(
+    owner: str, codes: np.ndarray, num_values: Sequence[int], allow_negative: bool
+) -> None:
+    rows = codes.reshape(-1, len(num_values))
+    is_bad = rows >= np.asarray(num_values)
+    if not allow_negative:
+        is_bad |= rows < 0
+    if is_bad.any():
+        row, latent = np.argwhere(is_bad)[0]
+        raise ValueError(
+            f"{owner} expects codes from 0 to {num_values[latent] - 1} for latent "
+            f"{latent}. Received the code {rows[row, latent]}."
         )

@@ -14,7 +14,7 @@ def straight_through(x: Tensor, q: Tensor) -> Tensor:
     `x - stop_gradient(x)`, is exactly zero. A NaN in `x` stays a NaN.
 
     Args:
-        x: Continuous tensor.
+        x: Continuous tensor without infinities (an infinity would give NaN; clip it).
         q: Its quantized version, of the same shape and dtype.
 
     Example:

@@ -42,12 +42,19 @@ class BaseQuantizer(TermLayer):
             "track_usage", track_usage, ("mean", "per_latent", None)
         )
         self.num_latents = 0
+        self.input_size = 0
         self.usage: CodeUsage | None = None
 
-    def build_codes(self, num_codes_of: Any) -> None:
-        """Remembers the number of codes of each latent and starts counting."""
+    def build_codes(self, num_codes_of: Any, input_size: int) -> None:
+        """Remembers the sizes of the latents and starts counting codes.
+
+        Args:
+            num_codes_of: Number of codes of each latent.
+            input_size: Size of the last axis of the input.
+        """
         self.num_codes_of = tuple(int(count) for count in num_codes_of)
         self.num_latents = len(self.num_codes_of)
+        self.input_size = input_size
         if self.track_usage is not None:
             self.usage = CodeUsage(
                 self.num_codes_of, detail=self.track_usage, name=self.name
@@ -70,11 +77,6 @@ class BaseQuantizer(TermLayer):
         self._check_built()
         check_codes(f"{type(self).__name__}.lookup", codes, self.num_codes_of)
         codes = ops.cast(codes, "int32")
-        if codes.shape[-1] != self.num_latents:
-            raise ValueError(
-                f"{type(self).__name__}.lookup expects codes of shape "
-                f"(..., {self.num_latents}). Received shape {tuple(codes.shape)}."
-            )
         values = self._values_of(ops.maximum(codes, 0))
         is_code = self._spread(codes) >= 0
         values = ops.where(is_code, values, ops.full_like(values, np.nan))
@@ -98,10 +100,19 @@ class BaseQuantizer(TermLayer):
 
     def _prepare(self, inputs: Tensor) -> Tensor:
         """float32 inputs without infinities; a NaN raises in eager mode."""
+        return ops.clip(self._checked(inputs), -LARGEST, LARGEST)
+
+    def _checked(self, inputs: Tensor) -> Tensor:
+        """float32 inputs of the right size; a NaN raises in eager mode."""
         self._check_built()
         x = as_float32(inputs)
+        if len(x.shape) == 0 or x.shape[-1] != self.input_size:
+            raise ValueError(
+                f"{type(self).__name__} was built for inputs of shape "
+                f"(..., {self.input_size}). Received shape {tuple(x.shape)}."
+            )
         check_no_nan(type(self).__name__, x)
-        return ops.clip(x, -LARGEST, LARGEST)
+        return x
 
     def _check_built(self) -> None:
         if not self.built:

@@ -1,5 +1,6 @@
 """How evenly, and how many of, the codes of each latent are used."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -7,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from qlayers.backend import Tensor
-from qlayers.checks import check_choice
+from qlayers.checks import check_choice, check_codes, check_count
 
 
 @keras.saving.register_keras_serializable(package="qlayers")
@@ -40,7 +41,12 @@ class CodeUsage(keras.metrics.Metric):
         self, num_values: Any, detail: str = "mean", name: str = "codes", **kwargs: Any
     ) -> None:
         super().__init__(name=name, **kwargs)
-        self.num_values = tuple(int(count) for count in num_values)
+        if not isinstance(num_values, Sequence | np.ndarray) or len(num_values) == 0:
+            raise ValueError(
+                "`num_values` must list the number of codes of each latent. "
+                f"Received: {num_values!r}."
+            )
+        self.num_values = tuple(check_count("num_values", m) for m in num_values)
         self.detail = check_choice("detail", detail, ("mean", "per_latent"))
         self._width = max(self.num_values)
         self.counts = self.add_variable(
@@ -53,6 +59,7 @@ class CodeUsage(keras.metrics.Metric):
         """Counts integer `codes` of shape `(..., n)`; negative ones are skipped."""
         if sample_weight is not None:
             raise ValueError("CodeUsage counts codes; it takes no `sample_weight`.")
+        check_codes("CodeUsage", codes, self.num_values, allow_negative=True)
         rows = len(self.num_values)
         codes = ops.reshape(ops.cast(codes, "int32"), (-1, rows))
         cells = codes + np.arange(rows, dtype="int32") * self._width

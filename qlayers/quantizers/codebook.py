@@ -7,7 +7,7 @@ from keras import ops
 
 from qlayers.backend import Tensor, gather_global_batch
 from qlayers.checks import check_count
-from qlayers.quantizers.base import BaseQuantizer
+from qlayers.quantizers.base import LARGEST, BaseQuantizer
 
 
 class CodebookQuantizer(BaseQuantizer):
@@ -71,8 +71,10 @@ class CodebookQuantizer(BaseQuantizer):
         candidates = _gather_samples(ops.stop_gradient(candidates))
         is_used = _which_occur(codes, self.codebook.shape[1])
         idle = ops.where(is_used, 0.0, self._idle_calls + 1.0)
-        is_dead = idle >= self.revive_after
         target = self._random_candidates(candidates)
+        # A NaN or an infinity among the inputs must not become a code.
+        is_usable = ops.all(ops.abs(target) < LARGEST, axis=-1)
+        is_dead = ops.logical_and(idle >= self.revive_after, is_usable)
         move = ops.where(ops.expand_dims(is_dead, -1), target - self.table, 0.0)
         self._moved.assign(self._moved + ops.stop_gradient(move))
         self._idle_calls.assign(ops.where(is_dead, 0.0, idle))

@@ -60,9 +60,9 @@ class FiniteScalarQuantizer(BaseQuantizer):
                 f"`num_values` lists {len(counts)} latents, but the input of shape "
                 f"{tuple(input_shape)} has {n}."
             )
-        # Kept as Python data: a constant, not a weight.
-        self._steps = np.asarray(counts, dtype="float32") - 1.0
-        self.build_codes(counts)
+        # Half the number of steps; kept as Python data: a constant, not a weight.
+        self._half = (np.asarray(counts, dtype="float32") - 1.0) / 2.0
+        self.build_codes(counts, n)
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         squashed = ops.tanh(self._prepare(inputs))
@@ -79,17 +79,20 @@ class FiniteScalarQuantizer(BaseQuantizer):
         """Grid values, float32 `(n, max(num_values))`; unused places are NaN."""
         self._check_built()
         position = np.arange(max(self.num_codes_of), dtype="float32")[:, None]
-        values = (2.0 * position - self._steps) / self._steps
-        return ops.convert_to_tensor(
-            np.where(position <= self._steps, values, np.nan).T
-        )
+        is_code = position <= 2.0 * self._half
+        values = np.where(is_code, self._grid_value(position), np.nan)
+        return ops.convert_to_tensor(values.T.astype("float32"))
+
+    def _prepare(self, inputs: Tensor) -> Tensor:
+        # tanh takes infinities to the ends by itself.
+        return self._checked(inputs)
 
     def _grid_position(self, squashed: Tensor) -> Tensor:
-        return ops.round((squashed + 1.0) * (self._steps / 2.0))
+        return ops.round((squashed + 1.0) * self._half)
 
     def _grid_value(self, grid_position: Tensor) -> Tensor:
         # In this form both ends are exactly -1 and 1, and the grid is symmetric.
-        return (2.0 * grid_position - self._steps) / self._steps
+        return (grid_position - self._half) / self._half
 
     def _as_codes(self, grid_position: Tensor) -> Tensor:
         # The cast of NaN to an integer is undefined: replace it before.

@@ -71,7 +71,7 @@ class GaussianLatent(BaseQuantizer):
 
     def build(self, input_shape: Any) -> None:
         size = check_last_axis(type(self).__name__, input_shape, multiple_of=2)
-        self.build_codes([self.num_values] * (size // 2))
+        self.build_codes([self.num_values] * (size // 2), size)
 
     def call(
         self,

@@ -94,7 +94,7 @@ class GumbelQuantizer(CodebookQuantizer):
         size = check_last_axis(type(self).__name__, input_shape, self.code_dim)
         normal = keras.initializers.RandomNormal(stddev=1.0, seed=self.seed)
         self.add_codebook((1, self.num_values, self.code_dim), normal)
-        self.build_codes([self.num_values] * (size // self.code_dim))
+        self.build_codes([self.num_values] * (size // self.code_dim), size)
 
     def call(
         self,
@@ -158,9 +158,7 @@ class GumbelQuantizer(CodebookQuantizer):
             return nearest_code(x, table[:, 0])
         if self.distance == "squared_l2":
             return nearest_vector(self._slots(x), table)
-        codes = ops.cast(ops.argmin(self._distances(x), axis=-1), "int32")
-        is_nan = ops.any(ops.isnan(self._slots(x)), axis=-1)
-        return ops.where(is_nan, ops.full_like(codes, -1), codes)
+        return nearest_vector(self._slots(x), table, distance="l1")
 
     def _values_of(self, codes: Tensor) -> Tensor:
         return self._join(ops.take(self.table[0], codes, axis=0))

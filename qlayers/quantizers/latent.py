@@ -91,7 +91,7 @@ class LatentQuantizer(NearestCodeQuantizer):
             return ops.convert_to_tensor(start.astype("float32"))
 
         self.add_codebook((rows, self.num_values, 1), evenly_spaced)
-        self.build_codes([self.num_values] * n)
+        self.build_codes([self.num_values] * n, n)
 
     def value_table(self) -> Tensor:
         self._check_built()

@@ -4,7 +4,7 @@ from typing import Any
 
 from keras import ops
 
-from qlayers.backend import Tensor
+from qlayers.backend import Tensor, first_argmin
 from qlayers.checks import check_count, check_last_axis
 from qlayers.functional import gumbel_softmax
 from qlayers.quantizers.base import BaseQuantizer
@@ -39,7 +39,7 @@ class LogitsQuantizer(BaseQuantizer):
     def build(self, input_shape: Any) -> None:
         size = check_last_axis(type(self).__name__, input_shape, self.num_values)
         self.build_values(size // self.num_values)
-        self.build_codes([self.num_values] * (size // self.num_values))
+        self.build_codes([self.num_values] * (size // self.num_values), size)
 
     def build_values(self, num_latents: int) -> None:
         """Makes what the values of the codes need. The default needs nothing."""
@@ -75,12 +75,16 @@ class LogitsQuantizer(BaseQuantizer):
         temperature = self.now("temperature")
         return gumbel_softmax(logits, temperature, noise_scale, self.seed_generator)
 
+    def logits(self, inputs: Tensor) -> Tensor:
+        """float32 logits `(..., n, num_values)`; of excluded categories, about -inf."""
+        return self._logits(self._prepare(inputs))
+
     def _logits(self, x: Tensor) -> Tensor:
         shape = (*ops.shape(x)[:-1], self.num_latents, self.num_values)
         return ops.reshape(x, shape)
 
     def _codes_of_logits(self, logits: Tensor) -> Tensor:
-        codes = ops.cast(ops.argmax(logits, axis=-1), "int32")
+        codes = first_argmin(-logits)
         is_nan = ops.any(ops.isnan(logits), axis=-1)
         return ops.where(is_nan, ops.full_like(codes, -1), codes)
 

@@ -149,10 +149,14 @@ def active_indices(entry: int | Sequence[int] | None, num_values: int) -> list[i
 
 
 def _check_interval(interval: Any) -> tuple[float, float]:
-    low, high = (float(end) for end in interval)
+    try:
+        low, high = (float(end) for end in interval)
+    except (TypeError, ValueError):
+        low = high = np.nan
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise ValueError(
-            f"`interval` must be two finite, increasing numbers. Received: {interval}."
+            "`interval` must be two finite, increasing numbers. "
+            f"Received: {interval!r}."
         )
     return low, high
 

@@ -77,11 +77,11 @@ class VectorQuantizer(NearestCodeQuantizer):
 
     def build(self, input_shape: Any) -> None:
         size = check_last_axis(type(self).__name__, input_shape, self.code_dim)
-        # Unit variance in every direction.
+        # A random code then has an expected squared length of 1.
         limit = math.sqrt(3.0 / self.code_dim)
         uniform = keras.initializers.RandomUniform(-limit, limit, seed=self.seed)
         self.add_codebook((1, self.num_codes, self.code_dim), uniform)
-        self.build_codes([self.num_codes] * (size // self.code_dim))
+        self.build_codes([self.num_codes] * (size // self.code_dim), size)
 
     def value_table(self) -> Tensor:
         """The codebook for every slot, float32 `(n, num_codes, code_dim)`."""
