@@ -6,8 +6,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from qlayers.backend import Tensor, as_float32, gather_global_batch, is_eager
+from qlayers.backend import Tensor, as_float32, is_eager
 from qlayers.checks import check_last_axis
+from qlayers.regularizers.replicas import gather_rows
 from qlayers.term_layer import TermLayer
 
 
@@ -67,7 +68,7 @@ class BaseRegularizer(TermLayer):
 
     def global_rows(self, x: Tensor) -> Tensor:
         """float32 samples of all replicas together, `(samples, n)`."""
-        return gather_global_batch(self.rows(x))
+        return gather_rows(self.rows(x))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "seed": self.seed, "always": self.always}

@@ -6,13 +6,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from qlayers.backend import Tensor, gather_global_batch
+from qlayers.backend import Tensor
 from qlayers.checks import check_count, check_number
 from qlayers.functional.hessian_penalty import draw_directions, penalty_of_samples
 from qlayers.functional.random_order import random_order
 from qlayers.functional.standardize import standard_deviation
 from qlayers.regularizers.base import BaseRegularizer
-from qlayers.regularizers.replicas import own_rows, share_of_samples
+from qlayers.regularizers.replicas import gather_rows, own_rows, share_of_samples
 from qlayers.schedules import Schedulable
 
 
@@ -91,7 +91,13 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
             )
         super().build(input_shape)
         self.build_step()
-        if self.training_step is None and self.step_interval > 1:
+        if self.step_interval > 1:
+            self._build_interval()
+        if self.outputs is not None:
+            self._regularized = _Untracked(_up_to(self.layer, self.outputs))
+
+    def _build_interval(self) -> None:
+        if self.training_step is None:
             self.training_step = self.add_weight(
                 name="training_step",
                 shape=(),
@@ -100,8 +106,15 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
                 trainable=False,
                 aggregation="only_first_replica",
             )
-        if self.outputs is not None:
-            self._regularized = _Untracked(_up_to(self.layer, self.outputs))
+        self.last_penalty = self.add_weight(
+            name="last_penalty",
+            shape=(),
+            dtype="float32",
+            initializer="zeros",
+            trainable=False,
+            autocast=False,
+            aggregation="mean",
+        )
 
     def decode(self, z: Tensor, continuous: Tensor | None, training: Any) -> Any:
         """Adds the penalty if it applies, and returns `decoder(z)`."""
@@ -118,7 +131,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         self, z: Tensor, continuous: Tensor | None, training: bool
     ) -> None:
         own = self.rows(z)
-        of_all = gather_global_batch(own)
+        of_all = gather_rows(own)
         directions = self._directions(of_all, own, continuous)
         share = share_of_samples(own)
         own, directions = self._subset(own, directions)
@@ -142,11 +155,11 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
             self.add_term("hessian_penalty", share * penalty(), weight)
             return
         value = share * ops.cond(is_due, penalty, lambda: ops.zeros(()))
-        is_counted = ops.cast(is_due, "float32")
-        self._trackers["hessian_penalty"].update_state(
-            ops.stop_gradient(value), sample_weight=is_counted
-        )
         self.add_loss(self.step_interval * weight * value)
+        # Between its steps the penalty is shown as it was last seen.
+        shown = ops.where(is_due, ops.stop_gradient(value), self.last_penalty)
+        self.last_penalty.assign(shown)
+        self._trackers["hessian_penalty"].update_state(shown)
 
     def _is_due(self, training: bool) -> Any:
         if self.step_interval == 1 or not training:
@@ -169,7 +182,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         if not self.is_normalized:
             return directions
         if continuous is not None:
-            of_all = gather_global_batch(self.rows(continuous))
+            of_all = self.global_rows(continuous)
         return directions * standard_deviation(of_all)
 
     def _subset(self, own: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,6 +5,16 @@ from keras import ops
 from qlayers.backend import Tensor, gather_global_batch, num_replicas, sum_over_replicas
 
 
+def gather_rows(own: Tensor) -> Tensor:
+    """The samples of all replicas together.
+
+    Args:
+        own: This replica's samples, on the first axis.
+    """
+    # Gathering forgets the sizes of the other axes.
+    return ops.reshape(gather_global_batch(own), (-1, *own.shape[1:]))
+
+
 def own_rows(of_all: Tensor, own: Tensor) -> Tensor:
     """The rows of `of_all`, one per sample of the global batch, that match `own`.
 

@@ -7,11 +7,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from qlayers.backend import Tensor, gather_global_batch
+from qlayers.backend import Tensor
 from qlayers.checks import check_count, check_number
 from qlayers.functional.permute_latents import permute_latents
 from qlayers.regularizers.base import LatentRegularizer
-from qlayers.regularizers.replicas import own_rows, share_of_samples
+from qlayers.regularizers.replicas import gather_rows, own_rows, share_of_samples
 from qlayers.schedules import Schedulable
 
 
@@ -28,7 +28,6 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
         mean_b [CE(D(z_b), 0) + CE(D(permuted_b), 1)] / 2,
 
     of which the first moves only the encoder and the second only the discriminator,
-
     so that a plain `fit` with one optimizer trains both, and a train step with two
     optimizers gives `discriminator_variables` to one and the rest to the other. The
     latents are returned as they are. Tracked as `<name>_total_correlation` and
@@ -139,7 +138,7 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
         estimate = share * ops.mean(self._log_ratio(own, frozen=True))
         self.add_term("total_correlation", estimate, self.now("weight"))
         if self.trains_itself:
-            of_all = ops.stop_gradient(gather_global_batch(own))
+            of_all = ops.stop_gradient(gather_rows(own))
             permuted = own_rows(permute_latents(of_all, self.seed_generator), own)
             loss = share * self.discriminator_loss(own, permuted)
             self.add_term("discriminator_loss", loss, 1.0)
