@@ -190,16 +190,17 @@ LOAD_EVERYTHING = """
 
 def every_small_network():
     for family, build in ENCODERS.items():
-        yield f"encoder_{family}", small(build, (32, 32, 3), 4)
+        side = 32 if family == "resnet" else 16
+        yield f"encoder_{family}", small(build, (side, side, 3), 2)
     for family, build in DECODERS.items():
-        yield f"decoder_{family}", small(build, 4, (32, 32, 3))
+        yield f"decoder_{family}", small(build, 2, (16, 16, 3))
     for build in (networks.style_encoder, networks.dalle_encoder):
-        yield build.__name__, build((32, 32, 1), 4, width=1 / 16, variant="code")
+        yield build.__name__, build((16, 16, 1), 4, width=1 / 16, variant="code")
     for build in (networks.style_decoder, networks.dalle_decoder):
-        yield build.__name__, build(4, (32, 32, 1), width=1 / 16, variant="code")
+        yield build.__name__, build(4, (16, 16, 1), width=1 / 16, variant="code")
     yield (
         "naive",
-        networks.residual_decoder(4, (32, 32, 1), width=1 / 16, normalize_outputs=True),
+        networks.residual_decoder(4, (16, 16, 1), width=1 / 16, normalize_outputs=True),
     )
     yield "mlp", networks.mlp_encoder(2, 2)
     yield "discriminator", networks.latent_discriminator(4, width=0.01)

@@ -86,11 +86,14 @@ def test_additive_decoder_is_additive_across_blocks_only(build):
     decoder = additive_decoder(
         4, (16, 16, 3), block_sizes=(2, 2), decoder=build, width=0.125
     )
+    for weight in decoder.trainable_weights:
+        if weight.name == "kernel":  # as drawn, six layers leave little of the input
+            weight.assign(2.5 * weight)
     scale = np.abs(np.asarray(decoder(np.ones((1, 4), "float32")))).max()
     for first, second in ((0, 2), (0, 3), (1, 2), (1, 3)):
         assert mixed_second_difference(decoder, first, second) < 2e-6 * (1 + scale)
     for first, second in ((0, 1), (2, 3)):
-        assert mixed_second_difference(decoder, first, second) > 1e-4
+        assert mixed_second_difference(decoder, first, second) > 1e-2 * scale
 
 
 def test_additive_decoder_by_default_takes_every_latent_alone():
