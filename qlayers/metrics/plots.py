@@ -110,9 +110,9 @@ def _heat_map(
     latents, sources = matrix.shape
     columns = check_names(source_names, sources, "source_names")
     rows = check_names(latent_names, latents, "latent_names")
-    figure = Figure(
-        figsize=(2.2 + 0.55 * sources, 1.6 + 0.32 * latents), layout="constrained"
-    )
+    figure = Figure(figsize=(2.2 + 0.55 * sources, 1.6 + 0.32 * latents))
+    # A little more air than the default, which cuts the colour bar's label.
+    figure.set_layout_engine("constrained", w_pad=0.1, h_pad=0.1)
     axes = figure.add_subplot()
     picture = axes.imshow(matrix, cmap="viridis", vmin=0, vmax=1, aspect="auto")
     _write_values(axes, matrix)
