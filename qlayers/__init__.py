@@ -1,5 +1,6 @@
 """Keras 3 layers for quantized, disentangled latent spaces."""
 
+from qlayers import blocks as blocks
 from qlayers import functional as functional
 from qlayers import quantizers as quantizers
 from qlayers import regularizers as regularizers

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from qlayers.backend import Tensor, as_float32
+from qlayers.random_state import SavesRandomState
 from qlayers.schedules import (
     Schedulable,
     check_schedulable,
@@ -15,11 +16,8 @@ from qlayers.schedules import (
     value_at,
 )
 
-# Entry of a saved layer that holds the state of its random draws.
-_SEED_KEY = "seed_state"
 
-
-class TermLayer(keras.layers.Layer):
+class TermLayer(SavesRandomState, keras.layers.Layer):
     """A layer whose loss terms are weighted, annealed and visible one by one.
 
     Subclasses name their terms once, in the constructor, with `track_terms`, and add
@@ -45,7 +43,6 @@ class TermLayer(keras.layers.Layer):
         self._trackers: dict[str, keras.metrics.Metric] = {}
         self._schedulable_names: list[str] = []
         self.training_step: Any = None
-        self.seed_generator: keras.random.SeedGenerator | None = None
 
     # `tf.distribute` runs the replicas of a step as threads that take turns whenever
     # replicas exchange something. Keras keeps the losses of a layer in one list, which
@@ -103,20 +100,6 @@ class TermLayer(keras.layers.Layer):
         value = as_float32(value)
         self._trackers[name].update_state(ops.stop_gradient(value))
         self.add_loss(as_float32(weight) * value)
-
-    # Keras saves the weights of a layer but not the state of its random draws; with
-    # it, training that is saved and continued draws what it would have drawn.
-
-    def save_own_variables(self, store: Any) -> None:
-        super().save_own_variables(store)
-        if self.seed_generator is not None:
-            store[_SEED_KEY] = self.seed_generator.state
-
-    def load_own_variables(self, store: Any) -> None:
-        names = list(store.keys())
-        if self.seed_generator is not None and _SEED_KEY in names:
-            self.seed_generator.state.assign(store[_SEED_KEY])
-        super().load_own_variables({k: store[k] for k in names if k != _SEED_KEY})
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

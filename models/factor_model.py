@@ -1,0 +1,138 @@
+"""Models with a total-correlation discriminator and two optimizers."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import ops
+
+from models.assembly import Assembly
+from models.latent_model import LatentModel, sum_terms
+from models.reconstruction import Reconstruction, to_float_images
+from models.supervision import Supervision
+from qlayers.backend import Tensor, num_replicas
+from qlayers.functional import permute_latents
+from qlayers.random_state import SavesRandomState
+
+
+@keras.saving.register_keras_serializable(package="models")
+class FactorModel(SavesRandomState, LatentModel):
+    """Autoencoder and discriminator, each with its own optimizer.
+
+    A step first updates the autoencoder, whose loss holds the total correlation that
+    the discriminator estimates, then the discriminator, on latents that carry no
+    gradient. With `two_batches` the given batch is cut in halves: the autoencoder and
+    the discriminator's joint samples see the first; the second is encoded by the
+    updated encoder and permuted. Otherwise the first one's latents are permuted.
+
+    TensorFlow only; with other backends, a `TotalCorrelationDiscriminator` in a plain
+    model trains with one optimizer.
+
+    Args:
+        assembly: Parts with a discriminator that does not train itself.
+        reconstruction: What the decoder is trained on.
+        make_optimizer: Makes the autoencoder's optimizer.
+        make_discriminator_optimizer: Makes the discriminator's.
+        two_batches: Whether a batch is two halves.
+        supervision: A loss on labelled images.
+        name: Of the method.
+
+    Reference:
+        Kim and Mnih 2018, Algorithm 2; Baykal et al., Algorithm 1; Friede et al. 2023,
+        appendix 3 (one batch).
+    """
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        *,
+        reconstruction: Reconstruction,
+        make_optimizer: Callable[[], Any],
+        make_discriminator_optimizer: Callable[[], Any],
+        two_batches: bool,
+        supervision: Supervision | None = None,
+        name: str | None = None,
+    ) -> None:
+        if assembly.discriminator is None or assembly.discriminator.trains_itself:
+            raise ValueError(
+                "FactorModel needs a TotalCorrelationDiscriminator with "
+                "`trains_itself=False` among the regularizers."
+            )
+        super().__init__(
+            assembly,
+            reconstruction=reconstruction,
+            make_optimizer=make_optimizer,
+            supervision=supervision,
+            name=name,
+        )
+        self.two_batches = bool(two_batches)
+        self._make_discriminator_optimizer = make_discriminator_optimizer
+        self.discriminator_tracker = keras.metrics.Mean(name="discriminator_loss")
+        self.seed_generator = keras.random.SeedGenerator(assembly.discriminator.seed)
+        # One pass gives the outputs and what the discriminator reads.
+        self.watched = keras.Model(
+            assembly.graph.inputs,
+            [assembly.graph.output, assembly.discriminator.input],
+            name="watched",
+        )
+
+    def compile(
+        self, optimizer: Any = None, discriminator_optimizer: Any = None, **kwargs: Any
+    ) -> None:
+        """As in Keras, with a second optimizer for the discriminator."""
+        super().compile(optimizer, **kwargs)
+        self._given_optimizers["discriminator_optimizer"] = discriminator_optimizer
+        self.discriminator_optimizer = (
+            discriminator_optimizer or self._make_discriminator_optimizer()
+        )
+        self.optimizer.build(self.autoencoder_variables)
+        self.discriminator_optimizer.build(self.discriminator.discriminator_variables)
+
+    @property
+    def autoencoder_variables(self) -> list[Any]:
+        """What the first optimizer trains: all but the discriminator."""
+        excluded = {id(v) for v in self.discriminator.discriminator_variables}
+        return [v for v in self.trainable_variables if id(v) not in excluded]
+
+    def train_step(self, data: Any) -> dict[str, Tensor]:
+        images, labelled, _ = keras.utils.unpack_x_y_sample_weight(data)
+        images = to_float_images(images)
+        second = None
+        if self.two_batches:
+            images, second = ops.split(images, 2, axis=0)
+        read = self._autoencoder_step(images, labelled)
+        if second is not None:
+            _, others = self.watched(second, training=True)
+        else:
+            others = read
+        self._discriminator_step(read, others)
+        return self.get_metrics_result()
+
+    def _autoencoder_step(self, images: Tensor, labelled: Any) -> Tensor:
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            outputs, read = self.watched(images, training=True)
+            loss = self.compute_loss(images, labelled, outputs)
+            scaled = self.optimizer.scale_loss(loss)
+        variables = self.autoencoder_variables
+        gradients = tape.gradient(scaled, variables)
+        self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        self._loss_tracker.update_state(loss * num_replicas())
+        return read
+
+    def _discriminator_step(self, joint: Tensor, others: Tensor) -> None:
+        import tensorflow as tf
+
+        joint = ops.stop_gradient(ops.cast(joint, "float32"))
+        others = ops.stop_gradient(ops.cast(others, "float32"))
+        permuted = permute_latents(others, self.seed_generator)
+        with tf.GradientTape() as tape:
+            value = self.discriminator.discriminator_loss(joint, permuted)
+            loss = sum_terms([value])
+        variables = self.discriminator.discriminator_variables
+        gradients = tape.gradient(loss, variables)
+        self.discriminator_optimizer.apply_gradients(
+            zip(gradients, variables, strict=True)
+        )
+        self.discriminator_tracker.update_state(value)

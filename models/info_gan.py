@@ -1,0 +1,234 @@
+"""InfoWGAN-GP and its quantized-latent version."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from models.assembly import Assembly, head_size
+from models.latent_model import LatentModel, sum_terms
+from models.networks.choice import Networks
+from models.optimizers import make_adam
+from models.reconstruction import Reconstruction, to_float_images
+from qlayers.backend import Tensor, num_replicas
+from qlayers.checks import check_count, check_number
+from qlayers.random_state import SavesRandomState
+from qlayers.regularizers.base import TermMean
+
+
+@keras.saving.register_keras_serializable(package="models")
+class InfoGan(SavesRandomState, LatentModel):
+    """A Wasserstein GAN whose encoder recovers the latents of generated images.
+
+    The critic is one linear unit on the encoder's last hidden layer, `features`. One
+    training step cuts the batch into `encoder_steps` pieces, updates encoder and
+    critic on each, then the generator (with the codebook) once.
+
+    Trained on real images only through the critic; `encode`, `decode` and
+    `reconstruct` work as in an autoencoder. TensorFlow only.
+
+    Args:
+        networks: Makes encoder and generator.
+        num_latents: Number of latents.
+        quantizer: A `LatentQuantizer`, whose current values are the prior's support,
+            or None: the prior is uniform on [0, 1].
+        encoder_steps: Encoder and critic updates per generator update.
+        value_weight: Weight of the Wasserstein terms.
+        gradient_penalty_weight: Weight of the gradient penalty.
+        latent_weight: Weight of the squared error of recovered latents.
+        learning_rate: Of both optimizers.
+        weight_decay: Of everything but biases and codebooks.
+        beta_1: Decay of Adam's first moment.
+        beta_2: Decay of its second moment.
+        clip_value: Elementwise gradient clipping; None: none.
+        seed: Of the prior samples and interpolations.
+
+    Reference:
+        Hsu et al. 2023, Algorithm 3 and tables 9 and 11; Chen et al. 2016;
+        Gulrajani et al. 2017.
+    """
+
+    def __init__(
+        self,
+        networks: Networks,
+        num_latents: int,
+        quantizer: Any = None,
+        *,
+        encoder_steps: int = 5,
+        value_weight: float = 1.0,
+        gradient_penalty_weight: float = 10.0,
+        latent_weight: float = 200.0,
+        learning_rate: Any = 2e-4,
+        weight_decay: float = 1e-3,
+        beta_1: float = 0.0,
+        beta_2: float = 0.9,
+        clip_value: float | None = None,
+        seed: int | None = None,
+    ) -> None:
+        parts, critic = _assemble_gan(networks, num_latents, quantizer)
+
+        def make_optimizer() -> Any:
+            return make_adam(learning_rate, weight_decay, beta_1, beta_2, clip_value)
+
+        super().__init__(
+            parts,
+            reconstruction=Reconstruction("bce"),
+            make_optimizer=make_optimizer,
+            name="infowgan_gp" if quantizer is None else "ql_infowgan_gp",
+        )
+        # Measured by `evaluate` only; NaN, not 0, in the logs of training.
+        self.reconstruction_tracker = TermMean(name="reconstruction")
+        self.critic = critic
+        self.num_latents = num_latents
+        self.encoder_steps = check_count("encoder_steps", encoder_steps)
+        self.value_weight = check_number("value_weight", value_weight)
+        self.gradient_penalty_weight = check_number(
+            "gradient_penalty_weight", gradient_penalty_weight
+        )
+        self.latent_weight = check_number("latent_weight", latent_weight)
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        names = ("value", "gradient_penalty", "latent_error", "generator_loss")
+        self.term_trackers = {name: keras.metrics.Mean(name=name) for name in names}
+
+    def compile(
+        self, optimizer: Any = None, generator_optimizer: Any = None, **kwargs: Any
+    ) -> None:
+        """As in Keras, with a second optimizer for the generator."""
+        super().compile(optimizer, **kwargs)
+        self._given_optimizers["generator_optimizer"] = generator_optimizer
+        self.generator_optimizer = generator_optimizer or self._make_optimizer()
+        self.optimizer.build(self.encoder_variables)
+        self.generator_optimizer.build(self.generator_variables)
+
+    @property
+    def encoder_variables(self) -> list[Any]:
+        """What encoder steps train: encoder and critic, without the codebook."""
+        codebook = self._codebook_ids()
+        variables = self.critic.trainable_variables + self.encoder.trainable_variables
+        chosen = {id(v): v for v in variables if id(v) not in codebook}
+        return list(chosen.values())
+
+    @property
+    def generator_variables(self) -> list[Any]:
+        """What generator steps train: the decoder and the codebook."""
+        codebook = [] if self.quantizer is None else self.quantizer.trainable_variables
+        return self.decoder.trainable_variables + codebook
+
+    def _codebook_ids(self) -> set[int]:
+        if self.quantizer is None:
+            return set()
+        return {id(v) for v in self.quantizer.trainable_variables}
+
+    def sample_prior(self, num_samples: Any) -> Tensor:
+        """Latents from the prior; gradients reach the codebook."""
+        shape = (num_samples, self.num_latents)
+        uniform = keras.random.uniform(shape, seed=self.seed_generator)
+        if self.quantizer is None:
+            return uniform
+        num_values = self.quantizer.num_values
+        codes = ops.cast(ops.floor(uniform * num_values), "int32")
+        codes = ops.minimum(codes, num_values - 1)
+        return ops.cast(self.quantizer.lookup(codes), "float32")
+
+    def train_step(self, data: Any) -> dict[str, Tensor]:
+        images, _, _ = keras.utils.unpack_x_y_sample_weight(data)
+        images = to_float_images(images)
+        for piece in ops.split(images, self.encoder_steps, axis=0):
+            loss = self._encoder_step(piece)
+        self._generator_step(ops.shape(piece)[0])
+        self._loss_tracker.update_state(loss * num_replicas())
+        return self.get_metrics_result()
+
+    def test_step(self, data: Any) -> dict[str, Tensor]:
+        images, _, _ = keras.utils.unpack_x_y_sample_weight(data)
+        images = to_float_images(images)
+        value = self.reconstruction(images, self.graph(images, training=False))
+        self.reconstruction_tracker.update_state(value)
+        self._loss_tracker.update_state(value)
+        return self.get_metrics_result()
+
+    def _generate(self, z: Tensor) -> Tensor:
+        return self.reconstruction.to_images(self.decoder(z, training=True))
+
+    def _encoder_step(self, real: Tensor) -> Tensor:
+        import tensorflow as tf
+
+        z = ops.stop_gradient(self.sample_prior(ops.shape(real)[0]))
+        fake = ops.stop_gradient(self._generate(z))
+        with tf.GradientTape() as tape:
+            recovered, fake_value = self.critic(fake, training=True)
+            terms = [self._latent_term(recovered, z), *self.critic.losses]
+            _, real_value = self.critic(real, training=True)
+            value = ops.mean(fake_value) - ops.mean(real_value)
+            penalty = self._gradient_penalty(real, fake)
+            terms.append(self.value_weight * value)
+            terms.append(self.gradient_penalty_weight * penalty)
+            loss = sum_terms(terms)
+            scaled = self.optimizer.scale_loss(loss)
+        self._track(value=value, gradient_penalty=penalty)
+        variables = self.encoder_variables
+        gradients = tape.gradient(scaled, variables)
+        self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        return loss
+
+    def _generator_step(self, num_samples: Any) -> None:
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            z = self.sample_prior(num_samples)
+            recovered, value = self.critic(self._generate(z), training=True)
+            terms = [self._latent_term(recovered, z), *self.critic.losses]
+            terms.append(-self.value_weight * ops.mean(value))
+            loss = sum_terms(terms)
+            scaled = self.generator_optimizer.scale_loss(loss)
+        self._track(generator_loss=loss * num_replicas())
+        variables = self.generator_variables
+        gradients = tape.gradient(scaled, variables)
+        self.generator_optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+    def _latent_term(self, recovered: Tensor, z: Tensor) -> Tensor:
+        error = ops.mean(ops.square(ops.cast(recovered, "float32") - z))
+        self._track(latent_error=error)
+        return self.latent_weight * error
+
+    def _gradient_penalty(self, real: Tensor, fake: Tensor) -> Tensor:
+        import tensorflow as tf
+
+        shape = (ops.shape(real)[0], 1, 1, 1)
+        share = keras.random.uniform(shape, seed=self.seed_generator)
+        mixed = share * real + (1.0 - share) * fake
+        with tf.GradientTape() as tape:
+            tape.watch(mixed)
+            _, value = self.critic(mixed, training=True)
+            value = ops.sum(value)
+        slope = ops.cast(tape.gradient(value, mixed), "float32")
+        # The root has no derivative at 0.
+        norm = ops.sqrt(ops.sum(ops.square(slope), axis=(1, 2, 3)) + 1e-12)
+        return ops.mean(ops.square(norm - 1.0))
+
+    def _track(self, **terms: Tensor) -> None:
+        for name, value in terms.items():
+            self.term_trackers[name].update_state(ops.stop_gradient(value))
+
+
+def _assemble_gan(
+    networks: Networks, num_latents: int, quantizer: Any
+) -> tuple[Assembly, keras.Model]:
+    """The parts, and the critic: images to (recovered latents, value)."""
+    network = networks.encoder(head_size(quantizer, num_latents))
+    images = keras.Input(networks.image_shape, name="images")
+    features_of = keras.Model(
+        network.inputs, [network.output, network.get_layer("features").output]
+    )
+    head, features = features_of(images)
+    z = head if quantizer is None else quantizer(head)
+    value = keras.layers.Dense(1, name="value", dtype="float32")(features)
+    encoder = keras.Model(images, z, name="encoder")
+    decoder = networks.decoder(num_latents)
+    parts = Assembly(
+        graph=keras.Model(images, decoder(z), name="graph"),
+        encoder=encoder,
+        decoder=decoder,
+        quantizer=quantizer,
+    )
+    return parts, keras.Model(images, [z, value], name="critic")

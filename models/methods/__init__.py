@@ -1,0 +1,1 @@
+"""One function for each method, one file for each paper."""

@@ -1,0 +1,107 @@
+"""What the methods share: from an assembly to a model with its optimizers."""
+
+from typing import Any
+
+import keras
+
+from models.assembly import Assembly
+from models.factor_model import FactorModel
+from models.latent_model import LatentModel
+from models.networks.choice import Networks
+from models.optimizers import make_adam
+from models.reconstruction import Reconstruction
+from models.supervision import Supervision
+from qlayers.schedules import Schedulable, is_scheduled
+
+SHAPES3D_SIZE = 480_000
+
+
+def model_from(
+    parts: Assembly,
+    name: str,
+    *,
+    reconstruction: str | None = "bce",
+    reduction: str = "mean",
+    supervision: Supervision | None = None,
+    **optimizer: Any,
+) -> LatentModel:
+    """A model that trains `parts` by one Adam optimizer.
+
+    Args:
+        parts: Encoder, decoder and what is between them.
+        name: Of the method.
+        reconstruction: `"bce"`, `"mse"` or None; see `Reconstruction`.
+        reduction: `"mean"` or `"sum"` over pixels.
+        supervision: A loss on labelled images.
+        **optimizer: `learning_rate`, `weight_decay`, `beta_1`, `beta_2`, `clip_value`;
+            see `models.optimizers.make_adam`.
+    """
+    loss = None
+    if reconstruction is not None:
+        loss = Reconstruction(reconstruction, reduction)
+    return LatentModel(
+        parts,
+        reconstruction=loss,
+        make_optimizer=lambda: make_adam(**optimizer),
+        supervision=supervision,
+        name=name,
+    )
+
+
+def factor_model_from(
+    parts: Assembly,
+    name: str,
+    *,
+    two_batches: bool,
+    discriminator_optimizer: dict[str, Any],
+    reconstruction: str = "bce",
+    reduction: str = "sum",
+    supervision: Supervision | None = None,
+    **optimizer: Any,
+) -> FactorModel:
+    """A model that trains `parts` and their discriminator by an optimizer each.
+
+    Args:
+        parts: Parts with a total-correlation discriminator.
+        name: Of the method.
+        two_batches: See `FactorModel`.
+        discriminator_optimizer: Arguments of `make_adam` for the discriminator.
+        reconstruction: `"bce"` or `"mse"`.
+        reduction: `"mean"` or `"sum"` over pixels.
+        supervision: A loss on labelled images.
+        **optimizer: Arguments of `make_adam` for the autoencoder.
+    """
+    return FactorModel(
+        parts,
+        reconstruction=Reconstruction(reconstruction, reduction),
+        make_optimizer=lambda: make_adam(**optimizer),
+        make_discriminator_optimizer=lambda: make_adam(
+            name="discriminator_adam", **discriminator_optimizer
+        ),
+        two_batches=two_batches,
+        supervision=supervision,
+        name=name,
+    )
+
+
+def beside_pixels(
+    weight: Schedulable, networks: Networks, reduction: str
+) -> Schedulable:
+    """A weight meant beside a *sum* over pixels, for the reduction that is used."""
+    if reduction == "sum":
+        return weight
+    if is_scheduled(weight):
+        raise ValueError(
+            "A scheduled weight cannot be rescaled to a mean over pixels: use "
+            "`reduction='sum'`, or divide the schedule by the number of pixels."
+        )
+    height, width, channels = networks.image_shape
+    return weight / (height * width * channels)
+
+
+def exponential_temperature(rate: float = 1e-5) -> Any:
+    """The schedule `exp(-rate * step)` of FactorQVAE's temperature."""
+    decay = 1.0 / rate
+    return keras.optimizers.schedules.ExponentialDecay(
+        1.0, decay_steps=decay, decay_rate=0.36787944117144233
+    )

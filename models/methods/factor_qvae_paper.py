@@ -1,0 +1,230 @@
+"""The methods of Baykal et al., Disentanglement with Factor Quantized VAEs.
+
+All of them minimise the mean squared error. The paper works on images in [-0.5, 0.5];
+here the `"dalle"` networks move images there and back.
+"""
+
+from typing import Any
+
+import keras
+
+import qlayers
+from models.assembly import assemble
+from models.factor_model import FactorModel
+from models.latent_model import LatentModel
+from models.methods.common import (
+    exponential_temperature,
+    factor_model_from,
+    model_from,
+)
+from models.networks.choice import Networks
+from qlayers.schedules import Schedulable
+
+_LOSS = {"reconstruction": "mse", "reduction": "mean"}
+
+
+def cosine_learning_rate(start: float = 1e-3, num_steps: int = 50_000) -> Any:
+    """The paper's schedule: a half cosine from 1e-3 to 1.25e-6."""
+    return keras.optimizers.schedules.CosineDecay(
+        start, decay_steps=num_steps, alpha=1.25e-6 / start
+    )
+
+
+def dvae(
+    networks: Networks,
+    num_latents: int,
+    *,
+    num_values: int = 64,
+    kl_weight: Schedulable = 5e-3,
+    kl_reduction: str = "sum",
+    temperature: Schedulable | None = None,
+    learning_rate: Any = None,
+    **training: Any,
+) -> LatentModel:
+    """dVAE: the encoder gives the logits of a learned scalar codebook.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        num_values: Size of the codebook.
+        kl_weight: Weight of the divergence to the uniform prior.
+        kl_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
+        temperature: Of the relaxed samples; by default `exp(-1e-5 * step)`.
+        learning_rate: By default the cosine schedule over 50,000 steps.
+        **training: Arguments of `models.methods.common.model_from`.
+    """
+    quantizer = _categorical(num_values, kl_weight, kl_reduction, temperature)
+    parts = assemble(networks, num_latents, quantizer=quantizer)
+    rate = learning_rate or cosine_learning_rate()
+    return model_from(parts, "dvae", learning_rate=rate, **{**_LOSS, **training})
+
+
+def qvae(
+    networks: Networks,
+    num_latents: int,
+    *,
+    num_values: int = 64,
+    code_dim: int = 1,
+    kl_weight: Schedulable = 1e-3,
+    kl_reduction: str = "sum",
+    distance: str = "l1",
+    temperature: Schedulable | None = None,
+    learning_rate: Any = None,
+    **training: Any,
+) -> LatentModel:
+    """QVAE: distances to a learned global codebook are the logits.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        num_values: Size of the codebook.
+        code_dim: 1 for scalars; more is the paper's vector variant.
+        kl_weight: Weight of the divergence to the uniform prior.
+        kl_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
+        distance: `"l1"` (paper) or `"squared_l2"` (public code).
+        temperature: Of the relaxed samples; by default `exp(-1e-5 * step)`.
+        learning_rate: By default the cosine schedule over 50,000 steps.
+        **training: Arguments of `models.methods.common.model_from`.
+    """
+    quantizer = _gumbel(
+        num_values, code_dim, kl_weight, kl_reduction, distance, temperature
+    )
+    parts = assemble(networks, num_latents, quantizer=quantizer)
+    rate = learning_rate or cosine_learning_rate()
+    return model_from(parts, "qvae", learning_rate=rate, **{**_LOSS, **training})
+
+
+def factor_dvae_learned(
+    networks: Networks,
+    num_latents: int,
+    *,
+    num_values: int = 64,
+    kl_weight: Schedulable = 5e-3,
+    tc_weight: Schedulable = 5e-4,
+    kl_reduction: str = "sum",
+    temperature: Schedulable | None = None,
+    **training: Any,
+) -> FactorModel:
+    """FactordVAE: dVAE with a total-correlation discriminator on its one-hots.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        num_values: Size of the codebook.
+        kl_weight: Weight of the divergence to the uniform prior.
+        tc_weight: Weight of the total correlation.
+        kl_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
+        temperature: Of the relaxed samples; by default `exp(-1e-5 * step)`.
+        **training: See `factor_qvae`.
+    """
+    quantizer = _categorical(num_values, kl_weight, kl_reduction, temperature)
+    return _factorized(
+        networks, num_latents, quantizer, tc_weight, "factor_dvae_learned", **training
+    )
+
+
+def factor_qvae(
+    networks: Networks,
+    num_latents: int,
+    *,
+    num_values: int = 64,
+    code_dim: int = 1,
+    kl_weight: Schedulable = 1e-3,
+    tc_weight: Schedulable = 1e-4,
+    kl_reduction: str = "sum",
+    distance: str = "l1",
+    temperature: Schedulable | None = None,
+    **training: Any,
+) -> FactorModel:
+    """FactorQVAE, Algorithm 1: QVAE with a discriminator on its one-hots.
+
+    A given batch is two halves, one for each of the algorithm's two batches.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        num_values: Size of the codebook.
+        code_dim: 1 for scalars; more is the paper's vector variant.
+        kl_weight: Weight of the divergence to the uniform prior.
+        tc_weight: Weight of the total correlation.
+        kl_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
+        distance: `"l1"` (paper) or `"squared_l2"` (public code).
+        temperature: Of the relaxed samples; by default `exp(-1e-5 * step)`.
+        **training: `learning_rate`, `discriminator_learning_rate`, `hidden_units`,
+            `seed`, and arguments of `models.methods.common.factor_model_from`.
+    """
+    quantizer = _gumbel(
+        num_values, code_dim, kl_weight, kl_reduction, distance, temperature
+    )
+    return _factorized(
+        networks, num_latents, quantizer, tc_weight, "factor_qvae", **training
+    )
+
+
+def _factorized(
+    networks: Networks,
+    num_latents: int,
+    quantizer: Any,
+    tc_weight: Schedulable,
+    name: str,
+    *,
+    hidden_units: Any = (1000,) * 5,
+    learning_rate: Any = None,
+    discriminator_learning_rate: Any = 1e-3,
+    seed: int | None = None,
+    **training: Any,
+) -> FactorModel:
+    discriminator = qlayers.TotalCorrelationDiscriminator(
+        tc_weight,
+        hidden_units=hidden_units,
+        one_hot=True,
+        trains_itself=False,
+        seed=seed,
+        name="discriminator",
+    )
+    parts = assemble(
+        networks,
+        num_latents,
+        quantizer=quantizer,
+        regularizers=[discriminator],
+        discriminator_input="assignments",
+    )
+    return factor_model_from(
+        parts,
+        name,
+        two_batches=True,
+        learning_rate=learning_rate or cosine_learning_rate(),
+        discriminator_optimizer={"learning_rate": discriminator_learning_rate},
+        **{**_LOSS, **training},
+    )
+
+
+def _categorical(
+    num_values: int, kl_weight: Any, kl_reduction: str, temperature: Any
+) -> qlayers.CategoricalQuantizer:
+    return qlayers.CategoricalQuantizer(
+        num_values,
+        temperature=temperature or exponential_temperature(),
+        kl_weight=kl_weight,
+        kl_reduction=kl_reduction,
+        name="quantizer",
+    )
+
+
+def _gumbel(
+    num_values: int,
+    code_dim: int,
+    kl_weight: Any,
+    kl_reduction: str,
+    distance: str,
+    temperature: Any,
+) -> qlayers.GumbelQuantizer:
+    return qlayers.GumbelQuantizer(
+        num_values,
+        code_dim=code_dim,
+        temperature=temperature or exponential_temperature(),
+        kl_weight=kl_weight,
+        kl_reduction=kl_reduction,
+        distance=distance,
+        name="quantizer",
+    )

@@ -1,0 +1,259 @@
+"""The methods of Friede et al. 2023, Learning Disentangled Discrete Representations.
+
+All of them sum the cross-entropy over pixels and use Adam with a learning rate of 1e-4;
+the Gaussian VAE of the comparison is `beta_vae` with `beta=1, reduction="sum"`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+import qlayers
+from models.assembly import assemble
+from models.factor_model import FactorModel
+from models.latent_model import LatentModel
+from models.methods.common import factor_model_from, model_from
+from models.networks.choice import Networks
+from models.supervision import Supervision
+from qlayers.schedules import Schedulable
+
+_LOSS = {"reconstruction": "bce", "reduction": "sum"}
+_LEARNING_RATE = 1e-4
+
+
+def rising_noise(
+    num_steps: int = 300_000, first: float = 0.5, last: float = 2.0
+) -> Any:
+    """The paper's Gumbel scale: a half cosine up from 0.5 to 2 over the whole run."""
+    return keras.optimizers.schedules.CosineDecay(
+        first, decay_steps=num_steps, alpha=last / first
+    )
+
+
+def d_vae(
+    networks: Networks,
+    num_latents: int,
+    *,
+    num_values: int = 64,
+    interval: tuple[float, float] = (-1.0, 1.0),
+    noise_scale: Schedulable | None = None,
+    kl_weight: Schedulable = 1.0,
+    active_values: Sequence[Any] | None = None,
+    supervision_weight: float = 0.0,
+    label_sizes: Sequence[int] | None = None,
+    learning_rate: Any = _LEARNING_RATE,
+    **training: Any,
+) -> LatentModel:
+    """D-VAE: ordered categories on a fixed grid.
+
+    With `supervision_weight` the model also learns from labels: `fit` then takes
+    `(images, (labelled_images, labels))`, and the first latents' categories are trained
+    by cross-entropy on the binned labels.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        num_values: Number of categories.
+        interval: First and last value of a latent.
+        noise_scale: Of the Gumbel noise; by default `rising_noise()`.
+        kl_weight: Weight of the divergence to the uniform prior.
+        active_values: Masks of categories; see `OrderedCategoricalQuantizer`.
+        supervision_weight: Weight of the supervised loss.
+        label_sizes: Number of values of each labelled factor.
+        learning_rate: Number or schedule.
+        **training: Arguments of `models.methods.common.model_from`.
+    """
+    quantizer = _ordered(num_values, interval, noise_scale, kl_weight, active_values)
+    parts = assemble(networks, num_latents, quantizer=quantizer)
+    return model_from(
+        parts,
+        "d_vae",
+        learning_rate=learning_rate,
+        supervision=_supervision("cross_entropy", supervision_weight, label_sizes),
+        **{**_LOSS, **training},
+    )
+
+
+def factor_d_vae(
+    networks: Networks,
+    num_latents: int,
+    *,
+    tc_weight: Schedulable = 30.0,
+    num_values: int = 64,
+    interval: tuple[float, float] = (-1.0, 1.0),
+    noise_scale: Schedulable | None = None,
+    kl_weight: Schedulable = 1.0,
+    active_values: Sequence[Any] | None = None,
+    supervision_weight: float = 0.0,
+    label_sizes: Sequence[int] | None = None,
+    **training: Any,
+) -> FactorModel:
+    """FactorDVAE: D-VAE with a total-correlation discriminator on its latents.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        tc_weight: Weight of the total correlation.
+        num_values: Number of categories.
+        interval: First and last value of a latent.
+        noise_scale: Of the Gumbel noise; by default `rising_noise()`.
+        kl_weight: Weight of the divergence to the uniform prior.
+        active_values: Masks of categories; see `OrderedCategoricalQuantizer`.
+        supervision_weight: See `d_vae`.
+        label_sizes: Number of values of each labelled factor.
+        **training: See `factor_vae`.
+    """
+    quantizer = _ordered(num_values, interval, noise_scale, kl_weight, active_values)
+    return _factorized(
+        networks,
+        num_latents,
+        quantizer,
+        tc_weight,
+        "factor_d_vae",
+        supervision=_supervision("cross_entropy", supervision_weight, label_sizes),
+        **training,
+    )
+
+
+def factor_vae(
+    networks: Networks,
+    num_latents: int,
+    *,
+    tc_weight: Schedulable = 30.0,
+    kl_weight: Schedulable = 1.0,
+    supervision: str = "bce",
+    supervision_weight: float = 0.0,
+    label_sizes: Sequence[int] | None = None,
+    two_batches: bool = True,
+    **training: Any,
+) -> FactorModel:
+    """The FactorVAE of Kim and Mnih 2018.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        tc_weight: Weight of the total correlation, the paper's gamma.
+        kl_weight: Weight of the divergence to the normal prior.
+        supervision: `"bce"` or `"l2"`, for `supervision_weight`.
+        supervision_weight: Weight of a supervised loss on the first latents' means;
+            see `d_vae`.
+        label_sizes: Number of values of each labelled factor.
+        two_batches: Whether a batch is two halves, as in Kim and Mnih's algorithm;
+            Friede et al. permute the same batch.
+        **training: `learning_rate`, `discriminator_learning_rate`, `hidden_units`,
+            `negative_slope`, `seed` and arguments of
+            `models.methods.common.factor_model_from`.
+    """
+    latent = qlayers.GaussianLatent(kl_weight, name="gaussian")
+    return _factorized(
+        networks,
+        num_latents,
+        latent,
+        tc_weight,
+        "factor_vae",
+        two_batches=two_batches,
+        supervision=_supervision(supervision, supervision_weight, label_sizes),
+        **training,
+    )
+
+
+def supervised_vae(
+    networks: Networks,
+    num_latents: int,
+    *,
+    label_sizes: Sequence[int],
+    beta: Schedulable = 1.0,
+    supervision: str = "bce",
+    supervision_weight: float = 1.0,
+    learning_rate: Any = _LEARNING_RATE,
+    **training: Any,
+) -> LatentModel:
+    """The Gaussian VAE with a supervised loss on its first latents' means.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        label_sizes: Number of values of each labelled factor.
+        beta: Weight of the divergence.
+        supervision: `"bce"` or `"l2"`.
+        supervision_weight: Weight of the supervised loss.
+        learning_rate: Number or schedule.
+        **training: Arguments of `models.methods.common.model_from`.
+    """
+    latent = qlayers.GaussianLatent(beta, name="gaussian")
+    parts = assemble(networks, num_latents, quantizer=latent)
+    return model_from(
+        parts,
+        "supervised_vae",
+        learning_rate=learning_rate,
+        supervision=_supervision(supervision, supervision_weight, label_sizes),
+        **{**_LOSS, **training},
+    )
+
+
+def _supervision(
+    kind: str, weight: float, sizes: Sequence[int] | None
+) -> Supervision | None:
+    if not weight:
+        return None
+    if sizes is None:
+        raise ValueError("`supervision_weight` needs `label_sizes` as well.")
+    return Supervision(kind, weight, tuple(sizes))
+
+
+def _factorized(
+    networks: Networks,
+    num_latents: int,
+    quantizer: Any,
+    tc_weight: Schedulable,
+    name: str,
+    *,
+    hidden_units: Any = (1000,) * 6,
+    negative_slope: float = 0.2,
+    learning_rate: Any = _LEARNING_RATE,
+    discriminator_learning_rate: Any = 1e-4,
+    two_batches: bool = False,
+    seed: int | None = None,
+    **training: Any,
+) -> FactorModel:
+    discriminator = qlayers.TotalCorrelationDiscriminator(
+        tc_weight,
+        hidden_units=hidden_units,
+        negative_slope=negative_slope,
+        trains_itself=False,
+        seed=seed,
+        name="discriminator",
+    )
+    parts = assemble(
+        networks, num_latents, quantizer=quantizer, regularizers=[discriminator]
+    )
+    return factor_model_from(
+        parts,
+        name,
+        two_batches=two_batches,
+        learning_rate=learning_rate,
+        discriminator_optimizer={
+            "learning_rate": discriminator_learning_rate,
+            "beta_1": 0.5,
+            "beta_2": 0.9,
+        },
+        **{**_LOSS, **training},
+    )
+
+
+def _ordered(
+    num_values: int,
+    interval: tuple[float, float],
+    noise_scale: Any,
+    kl_weight: Any,
+    active_values: Any,
+) -> qlayers.OrderedCategoricalQuantizer:
+    return qlayers.OrderedCategoricalQuantizer(
+        num_values,
+        interval=interval,
+        noise_scale=rising_noise() if noise_scale is None else noise_scale,
+        kl_weight=kl_weight,
+        active_values=active_values,
+        name="quantizer",
+    )

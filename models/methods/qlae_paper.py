@@ -1,0 +1,259 @@
+"""The methods of Hsu et al. 2023, Disentanglement via Latent Quantization."""
+
+from typing import Any
+
+import qlayers
+from models.assembly import Assembly, assemble
+from models.info_gan import InfoGan
+from models.latent_model import LatentModel
+from models.methods.common import SHAPES3D_SIZE, beside_pixels, model_from
+from models.networks.choice import Networks
+from qlayers.schedules import Schedulable
+
+# Both QLAE and Tripod print this; their public codes have optax's default, 0.999.
+PAPER_BETA_2 = 0.99
+
+
+def ae(networks: Networks, num_latents: int, **training: Any) -> LatentModel:
+    """A plain autoencoder.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        **training: `learning_rate`, `weight_decay`, `beta_1`, `beta_2`, `clip_value`,
+            `reconstruction`, `reduction`; see `models.methods.common`.
+            `beta_2` is 0.99, as printed.
+    """
+    return _model(assemble(networks, num_latents), "ae", **training)
+
+
+def beta_vae(
+    networks: Networks,
+    num_latents: int,
+    *,
+    beta: Schedulable = 3.0,
+    scale: str = "log_variance",
+    reduction: str = "mean",
+    **training: Any,
+) -> LatentModel:
+    """The beta-VAE of Higgins et al. 2017.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        beta: Weight of the divergence relative to a reconstruction loss that is
+            *summed* over pixels; with a mean it is divided by their number.
+        scale: How the encoder gives the scales; see `qlayers.GaussianLatent`.
+        reduction: Of the reconstruction loss over pixels, `"mean"` or `"sum"`.
+        **training: See `ae`.
+    """
+    weight = beside_pixels(beta, networks, reduction)
+    latent = qlayers.GaussianLatent(weight, scale=scale, name="gaussian")
+    parts = assemble(networks, num_latents, quantizer=latent)
+    return _model(parts, "beta_vae", reduction=reduction, **training)
+
+
+def beta_tcvae(
+    networks: Networks,
+    num_latents: int,
+    *,
+    beta: float = 3.0,
+    dataset_size: int = SHAPES3D_SIZE,
+    scale: str = "log_variance",
+    reduction: str = "mean",
+    **training: Any,
+) -> LatentModel:
+    """The beta-TCVAE of Chen et al. 2018, with minibatch-weighted sampling.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        beta: Weight of the total correlation; index-code mutual information and
+            dimension-wise divergence have weight 1 (all relative to summed pixels).
+        dataset_size: Number of images the minibatches are drawn from.
+        scale: How the encoder gives the scales; see `qlayers.GaussianLatent`.
+        reduction: Of the reconstruction loss over pixels, `"mean"` or `"sum"`.
+        **training: See `ae`.
+    """
+    one = beside_pixels(1.0, networks, reduction)
+    decomposed = qlayers.MinibatchTotalCorrelation(
+        weight=beta * one,
+        dataset_size=dataset_size,
+        mi_weight=one,
+        kl_weight=one,
+        name="tcvae",
+    )
+    parts = assemble(
+        networks,
+        num_latents,
+        quantizer=qlayers.GaussianLatent(0.0, scale=scale, name="gaussian"),
+        regularizers=[decomposed],
+    )
+    return _model(parts, "beta_tcvae", reduction=reduction, **training)
+
+
+def bio_ae(
+    networks: Networks,
+    num_latents: int,
+    *,
+    activity_weight: float = 1e-2,
+    nonnegative_weight: float = 1.0,
+    weight_decay: float = 1e-4,
+    **training: Any,
+) -> LatentModel:
+    """The BioAE of Whittington et al. 2023: non-negative latents of low energy.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        activity_weight: Weight of the latents' energy.
+        nonnegative_weight: Weight of their negative part.
+        weight_decay: Of the kernels; the method's own energy on weights.
+        **training: See `ae`.
+    """
+    energy = qlayers.ActivityEnergy(
+        activity_weight, nonnegative_weight=nonnegative_weight, name="energy"
+    )
+    parts = assemble(networks, num_latents, regularizers=[energy])
+    return _model(parts, "bio_ae", weight_decay=weight_decay, **training)
+
+
+def vq_vae(
+    networks: Networks,
+    num_latents: int,
+    *,
+    num_codes: int = 512,
+    code_dim: int = 64,
+    quantize_weight: Schedulable = 1.0,
+    commit_weight: Schedulable = 0.25,
+    loss_reduction: str = "mean",
+    weight_decay: float = 1e-2,
+    **training: Any,
+) -> LatentModel:
+    """A VQ-VAE with one slot per latent; its metrics are taken on code indices.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of slots.
+        num_codes: Size of the codebook that the slots share.
+        code_dim: Numbers in a slot.
+        quantize_weight: Weight of the quantization loss.
+        commit_weight: Weight of the commitment loss.
+        loss_reduction: `"mean"`, to match a mean over pixels, or `"sum"`.
+        weight_decay: Of the kernels.
+        **training: See `ae`.
+    """
+    quantizer = qlayers.VectorQuantizer(
+        num_codes,
+        code_dim,
+        quantize_weight=quantize_weight,
+        commit_weight=commit_weight,
+        loss_reduction=loss_reduction,
+        name="quantizer",
+    )
+    parts = assemble(networks, num_latents, quantizer=quantizer)
+    return _model(parts, "vq_vae", weight_decay=weight_decay, **training)
+
+
+def qlae(
+    networks: Networks,
+    num_latents: int,
+    *,
+    num_values: int = 10,
+    shared_codebook: bool = False,
+    quantize_weight: Schedulable = 1e-2,
+    commit_weight: Schedulable = 1e-2,
+    loss_reduction: str = "sum",
+    weight_decay: float = 0.1,
+    **training: Any,
+) -> LatentModel:
+    """The quantized-latent autoencoder, Algorithm 2.
+
+    `weight_decay=0` is the paper's ablation without weight decay.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        num_values: Values in each codebook.
+        shared_codebook: One codebook for all latents; see `qlae_global`.
+        quantize_weight: Weight of the quantization loss.
+        commit_weight: Weight of the commitment loss.
+        loss_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
+        weight_decay: Of everything but biases and codebooks.
+        **training: See `ae`.
+    """
+    quantizer = qlayers.LatentQuantizer(
+        num_values,
+        shared_codebook=shared_codebook,
+        quantize_weight=quantize_weight,
+        commit_weight=commit_weight,
+        loss_reduction=loss_reduction,
+        name="quantizer",
+    )
+    parts = assemble(networks, num_latents, quantizer=quantizer)
+    return _model(parts, "qlae", weight_decay=weight_decay, **training)
+
+
+def qlae_global(networks: Networks, num_latents: int, **options: Any) -> LatentModel:
+    """QLAE with one codebook for all latents, the paper's ablation.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        **options: See `qlae`.
+    """
+    return qlae(networks, num_latents, shared_codebook=True, **options)
+
+
+def infowgan_gp(networks: Networks, num_latents: int, **options: Any) -> InfoGan:
+    """InfoWGAN-GP with a uniform continuous prior.
+
+    Args:
+        networks: Makes encoder and generator.
+        num_latents: Number of latents.
+        **options: Of `models.info_gan.InfoGan`.
+    """
+    return InfoGan(networks, num_latents, quantizer=None, **options)
+
+
+def ql_infowgan_gp(
+    networks: Networks,
+    num_latents: int,
+    *,
+    num_values: int = 10,
+    quantize_weight: Schedulable = 1e-2,
+    commit_weight: Schedulable = 1e-2,
+    loss_reduction: str = "sum",
+    weight_decay: float = 1e-3,
+    **options: Any,
+) -> InfoGan:
+    """The quantized-latent InfoWGAN-GP, Algorithm 3.
+
+    Args:
+        networks: Makes encoder and generator.
+        num_latents: Number of latents.
+        num_values: Values in each codebook.
+        quantize_weight: Weight of the quantization loss.
+        commit_weight: Weight of the commitment loss.
+        loss_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
+        weight_decay: Of everything but biases and codebooks.
+        **options: Of `models.info_gan.InfoGan`.
+    """
+    quantizer = qlayers.LatentQuantizer(
+        num_values,
+        quantize_weight=quantize_weight,
+        commit_weight=commit_weight,
+        loss_reduction=loss_reduction,
+        name="quantizer",
+    )
+    return InfoGan(
+        networks,
+        num_latents,
+        quantizer=quantizer,
+        weight_decay=weight_decay,
+        **options,
+    )
+
+
+def _model(parts: Assembly, name: str, **training: Any) -> LatentModel:
+    return model_from(parts, name, **{"beta_2": PAPER_BETA_2, **training})

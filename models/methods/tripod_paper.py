@@ -1,0 +1,130 @@
+"""The methods of Hsu et al. 2024, Tripod."""
+
+from typing import Any
+
+import qlayers
+from models.assembly import assemble
+from models.latent_model import LatentModel
+from models.methods.common import model_from
+from models.methods.qlae_paper import PAPER_BETA_2
+from models.networks.choice import Networks
+from qlayers.schedules import Schedulable
+
+
+def tripod(
+    networks: Networks,
+    num_latents: int,
+    *,
+    num_values: int = 12,
+    klm_weight: Schedulable = 1e-4,
+    nhp_weight: Schedulable = 1e-2,
+    regularized_layers: list[str] | None = None,
+    aggregate: str = "joint",
+    batch_fraction: float = 1.0,
+    step_interval: int = 1,
+    seed: int | None = None,
+    **training: Any,
+) -> LatentModel:
+    """Tripod: finite scalar quantization, KLM and the normalized Hessian penalty.
+
+    The ablations of the paper are `nhp_weight=0`, `klm_weight=0` and
+    `num_values=144`. The paper prints a learning rate of 1e-3, with which the tanh
+    saturates early; its public code has 2e-4.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        num_values: Values of each latent.
+        klm_weight: Weight of the kernel multiinformation.
+        nhp_weight: Weight of the normalized Hessian penalty.
+        regularized_layers: Names of the decoder's layers whose outputs are
+            regularized; by default those of the `"residual"` decoder, or the output
+            of any other.
+        aggregate: `"joint"` (paper) or `"per_output"` (public code).
+        batch_fraction: Share of the batch the penalty is computed on.
+        step_interval: The penalty is computed every so many steps.
+        seed: Of the perturbations.
+        **training: Arguments of `models.methods.common.model_from`.
+    """
+    quantizer = qlayers.FiniteScalarQuantizer(num_values, name="quantizer")
+    klm = qlayers.KernelMultiinformation(klm_weight, name="klm")
+    layers = _layers_or_default(networks, regularized_layers)
+
+    def penalize(decoder: Any) -> qlayers.NormalizedHessianPenalty:
+        return qlayers.NormalizedHessianPenalty(
+            decoder,
+            nhp_weight,
+            outputs=layers,
+            aggregate=aggregate,
+            batch_fraction=batch_fraction,
+            step_interval=step_interval,
+            seed=seed,
+            name="nhp",
+        )
+
+    parts = assemble(
+        networks, num_latents, quantizer=quantizer, regularizers=[klm, penalize]
+    )
+    return model_from(parts, "tripod", **{"beta_2": PAPER_BETA_2, **training})
+
+
+def tripod_naive(
+    networks: Networks,
+    num_latents: int,
+    *,
+    num_values: int = 12,
+    bandwidth: float = 0.1,
+    klm_weight: Schedulable = 1e-4,
+    hessian_weight: Schedulable = 1e-2,
+    quantize_weight: Schedulable = 1e-2,
+    commit_weight: Schedulable = 1e-2,
+    regularized_layers: list[str] | None = None,
+    seed: int | None = None,
+    **training: Any,
+) -> LatentModel:
+    """The three ideas as they were: learned codebooks, fixed smoothing, plain penalty.
+
+    With the `"residual"` networks, pass `decoder_options={"normalize_outputs": True}`
+    for the paper's normalized activations. The paper does not say the smoothing.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        num_values: Values in each codebook.
+        bandwidth: Fixed smoothing of the kernel densities.
+        klm_weight: Weight of the kernel multiinformation.
+        hessian_weight: Weight of the Hessian penalty.
+        quantize_weight: Weight of the quantization loss.
+        commit_weight: Weight of the commitment loss.
+        regularized_layers: See `tripod`.
+        seed: Of the perturbations.
+        **training: Arguments of `models.methods.common.model_from`.
+    """
+    quantizer = qlayers.LatentQuantizer(
+        num_values,
+        quantize_weight=quantize_weight,
+        commit_weight=commit_weight,
+        name="quantizer",
+    )
+    klm = qlayers.KernelMultiinformation(klm_weight, bandwidth=bandwidth, name="klm")
+    layers = _layers_or_default(networks, regularized_layers)
+
+    def penalize(decoder: Any) -> qlayers.HessianPenalty:
+        return qlayers.HessianPenalty(
+            decoder, hessian_weight, outputs=layers, seed=seed, name="hessian"
+        )
+
+    parts = assemble(
+        networks, num_latents, quantizer=quantizer, regularizers=[klm, penalize]
+    )
+    return model_from(parts, "tripod_naive", **{"beta_2": PAPER_BETA_2, **training})
+
+
+def _layers_or_default(
+    networks: Networks, layers: list[str] | None
+) -> list[str] | None:
+    from models.networks.residual import residual_inner_layers
+
+    if layers is None and networks.family == "residual":
+        return residual_inner_layers(networks.image_shape)
+    return layers

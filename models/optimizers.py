@@ -1,0 +1,50 @@
+"""Optimizers with the papers' partition of weight decay."""
+
+from typing import Any
+
+import keras
+
+# Bias vectors, shifts of normalizations and codebooks are trained by plain Adam.
+UNDECAYED = ("bias", "beta", "codebook")
+
+
+def make_adam(
+    learning_rate: Any = 1e-3,
+    weight_decay: float = 0.0,
+    beta_1: float = 0.9,
+    beta_2: float = 0.999,
+    clip_value: float | None = None,
+    name: str = "adam",
+) -> keras.optimizers.Optimizer:
+    """Adam, with decoupled weight decay on everything but biases and codebooks.
+
+    Args:
+        learning_rate: Number or schedule.
+        weight_decay: Decay per step, times the learning rate. 0 makes plain Adam.
+        beta_1: Decay of the first moment.
+        beta_2: Decay of the second moment.
+        clip_value: Gradients are clipped elementwise to this size; None: not at all.
+        name: Of the optimizer.
+
+    Example:
+
+    ```python
+    model.compile(make_adam(1e-3, weight_decay=0.1))
+    ```
+
+    Reference:
+        Loshchilov and Hutter 2019; Hsu et al. 2023, Algorithm 2 (the partition).
+    """
+    settings = {
+        "learning_rate": learning_rate,
+        "beta_1": beta_1,
+        "beta_2": beta_2,
+        "epsilon": 1e-8,
+        "clipvalue": clip_value,
+        "name": name,
+    }
+    if not weight_decay:
+        return keras.optimizers.Adam(**settings)
+    optimizer = keras.optimizers.AdamW(weight_decay=weight_decay, **settings)
+    optimizer.exclude_from_weight_decay(var_names=list(UNDECAYED))
+    return optimizer
