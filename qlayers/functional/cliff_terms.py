@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from qlayers.backend import Tensor
+from qlayers.backend import Tensor, as_float32
 from qlayers.functional.random_order import random_order
 from qlayers.functional.standardize import standardize
 
@@ -97,7 +97,8 @@ def cliff_terms(
             uniform_points = keras.random.uniform(
                 (num_grid,), -_HALF_WIDTH, _HALF_WIDTH, seed=seed
             )
-        values["uniform"] = _uniform_divergence(u, uniform_points, bandwidth)
+        points = as_float32(ops.convert_to_tensor(uniform_points))
+        values["uniform"] = _uniform_divergence(u, points, bandwidth)
     return values
 
 

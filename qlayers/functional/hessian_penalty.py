@@ -114,6 +114,8 @@ def draw_directions(
     signs = ops.sign(keras.random.uniform(shape, seed=seed) - 0.5)
     drawn = ops.where(signs == 0, ops.ones_like(signs), signs)
     if normalized:
+        # An integer gives the same bits again; these draws must be independent.
+        seed = seed + 1 if isinstance(seed, int) else seed
         drawn = ops.concatenate([drawn, keras.random.normal(shape, seed=seed)], axis=1)
     return ops.transpose(drawn, (1, 0, 2))
 

@@ -55,13 +55,6 @@ CASES = [
     ),
     LayerCase(
         "hessian",
-        lambda: qlayers.HessianPenalty(make_decoder(), 0.1, seed=3),
-        size=4,
-        is_stochastic=True,
-        exact_on_replicas=True,
-    ),
-    LayerCase(
-        "hessian_mean_inner",
         lambda: qlayers.HessianPenalty(
             make_decoder(),
             0.1,
@@ -130,15 +123,6 @@ CASES = [
         is_stochastic=True,
         exact_on_replicas=True,
     ),
-    LayerCase(
-        "cliff_bivariate",
-        lambda: qlayers.Cliff(
-            0.01, univariate_weight=0.0, uniform_weight=0.0, bandwidth=0.5, seed=3
-        ),
-        size=4,
-        is_stochastic=True,
-        exact_on_replicas=True,
-    ),
     LayerCase("activity", lambda: qlayers.ActivityEnergy(0.1), size=4),
     LayerCase(
         "hausdorff",
@@ -153,10 +137,5 @@ CASES = [
         size=4,
         is_stochastic=True,
         exact_on_replicas=True,
-    ),
-    LayerCase(
-        "switched_off",
-        lambda: qlayers.NormalizedHessianPenalty(make_decoder(), 0.0),
-        size=4,
     ),
 ]

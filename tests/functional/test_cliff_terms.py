@@ -1,0 +1,215 @@
+"""Cliff's terms against loops in float64, scipy's densities and its own landscape."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from scipy import integrate, stats
+
+from qlayers.functional import cliff_terms
+from qlayers.functional.cliff_terms import kernel_heights, kernel_slopes
+from tests.finite_differences import finite_differences
+from tests.functional.cliff_reference import reference_terms, standardize
+from tests.gradients import as_float64, gradient_of
+
+rng = np.random.default_rng(0)
+MIXING = np.array([[1.0, 0.5, 0.0], [0.2, 1.0, 0.3], [0.0, -0.4, 1.0]])
+Z = (rng.uniform(-1, 1, size=(30, 3)) @ MIXING + [0.0, 5.0, -1.0]).astype("float32")
+CONDITIONS = np.array([3, 7, 11, 20])
+POINTS = np.linspace(-1.7, 1.7, 40).astype("float32")
+TERMS = ("univariate", "bivariate", "uniform")
+
+
+def ours(z, **arguments):
+    arguments = {"conditions": CONDITIONS, "uniform_points": POINTS, **arguments}
+    return cliff_terms(z, **arguments)
+
+
+@pytest.mark.backends
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"bandwidth": 0.3}, {"num_grid": 61, "grid_limit": 3.0, "bandwidth": 0.5}],
+)
+def test_values_are_the_formulas(settings):
+    expected = reference_terms(Z, CONDITIONS, POINTS.astype("float64"), **settings)
+    values = ours(Z, **settings)
+    assert set(values) == set(expected)
+    for name, value in values.items():
+        np.testing.assert_allclose(
+            as_float64(value), expected[name], rtol=1e-4, err_msg=name
+        )
+
+
+@pytest.mark.backends
+@pytest.mark.parametrize("term", TERMS)
+def test_gradients_are_those_of_the_formulas(term):
+    settings = {"bandwidth": 0.4, "num_grid": 50}
+
+    def reference(z):
+        points = POINTS.astype("float64")
+        return reference_terms(z, CONDITIONS, points, **settings)[term]
+
+    expected = finite_differences(reference, Z)
+    gradient = gradient_of(lambda z: ours(z, terms=[term], **settings)[term], Z)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(gradient, expected, rtol=5e-3, atol=5e-3 * scale)
+
+
+def test_scipy_agrees_on_the_densities_and_their_slopes():
+    u = standardize(Z)
+    grid = np.linspace(-2, 2, 21)
+    kde = stats.gaussian_kde(u[:, 0], bw_method=0.3 / u[:, 0].std(ddof=1))
+    heights = as_float64(
+        kernel_heights(u.T.astype("float32"), grid[None].astype("float32"), 0.3)
+    )[0]
+    norm = 0.3 * np.sqrt(2 * np.pi)
+    np.testing.assert_allclose(heights.mean(-1) / norm, kde(grid), rtol=1e-4)
+    slopes = as_float64(
+        kernel_slopes(u.T.astype("float32"), grid.astype("float32"), 0.3)
+    )
+    step = 1e-5
+    derivative = (kde(grid + step) - kde(grid - step)) / (2 * step)
+    np.testing.assert_allclose(
+        slopes[0].mean(-1) / (norm * 0.3), derivative, rtol=1e-3, atol=1e-5
+    )
+
+
+def test_scipy_agrees_on_the_divergence_from_the_uniform():
+    """The constant of equation 7 is -log(2 sqrt 3): KL by quadrature says so."""
+    u = standardize(Z)
+    half_width = np.sqrt(3)
+    expected = 0.0
+    for column in u.T:
+        kde = stats.gaussian_kde(column, bw_method=0.3 / column.std(ddof=1))
+        density = 1 / (2 * half_width)
+        expected += integrate.quad(
+            lambda x, kde=kde, density=density: (
+                density * (np.log(density) - float(kde.logpdf(x)[0]))
+            ),
+            -half_width,
+            half_width,
+            limit=200,
+        )[0]
+    points = np.linspace(-half_width, half_width, 4001)
+    middles = (0.5 * (points[1:] + points[:-1])).astype("float32")
+    value = cliff_terms(Z, bandwidth=0.3, uniform_points=middles, terms=["uniform"])
+    np.testing.assert_allclose(as_float64(value["uniform"]), expected, rtol=1e-4)
+    assert expected > 0
+
+
+@pytest.mark.backends
+def test_uniform_is_least_for_a_uniform():
+    even = np.linspace(-1, 1, 200, dtype="float32")[:, None]
+    peaked = np.sign(even) + 0.1 * even
+    values = [
+        as_float64(cliff_terms(z, terms=["uniform"], uniform_points=POINTS)["uniform"])
+        for z in (even, peaked)
+    ]
+    assert 0 < values[0] < 0.05
+    assert values[1] > 1
+
+
+@pytest.mark.backends
+def test_scale_and_offset_of_the_latents_do_not_matter():
+    values = ours(Z)
+    moved = ours((Z * [1e-6, 1.0, 1e6] + [0.0, 3.0, 0.0]).astype("float32"))
+    for name in TERMS:
+        np.testing.assert_allclose(
+            as_float64(moved[name]), as_float64(values[name]), rtol=1e-3
+        )
+
+
+@pytest.mark.backends
+def test_only_the_wanted_terms_are_computed():
+    assert set(ours(Z, terms=["uniform"])) == {"uniform"}
+    assert set(ours(Z, terms=["bivariate"])) == {"bivariate"}
+
+
+@pytest.mark.backends
+def test_random_choices_average_to_the_full_ones():
+    full = cliff_terms(
+        Z, conditions=np.arange(30), uniform_points=np.linspace(-1.73, 1.73, 500)
+    )
+    generator = keras.random.SeedGenerator(0)
+    draws = [
+        cliff_terms(
+            Z, seed=generator, num_conditions=30, terms=["bivariate", "uniform"]
+        )
+        for _ in range(20)
+    ]
+    # All samples condition: their order must not matter.
+    for draw in draws:
+        np.testing.assert_allclose(
+            as_float64(draw["bivariate"]), as_float64(full["bivariate"]), rtol=1e-4
+        )
+    uniform = np.array([float(draw["uniform"]) for draw in draws])
+    error = uniform.std() / np.sqrt(len(draws))
+    assert abs(uniform.mean() - float(full["uniform"])) < 4 * error + 0.05
+    assert uniform.std() > 0
+
+
+@pytest.mark.backends
+def test_fewer_samples_than_conditions():
+    values = cliff_terms(Z[:5], num_conditions=20, seed=0)
+    expected = cliff_terms(Z[:5], conditions=np.arange(5), terms=["bivariate"])
+    np.testing.assert_allclose(
+        as_float64(values["bivariate"]), as_float64(expected["bivariate"]), rtol=1e-4
+    )
+
+
+def grid_density(num_samples=2000):
+    """Correlated latents whose density has steps along both axes (appendix D)."""
+    generator = np.random.default_rng(1)
+    edges = np.array([0.0, 0.9, 2.1, 3.6])
+    probability = np.array([[0.30, 0.05, 0.02], [0.04, 0.25, 0.06], [0.02, 0.04, 0.22]])
+    cell = generator.choice(9, size=num_samples, p=probability.ravel())
+    corner = np.stack([edges[cell // 3], edges[cell % 3]], axis=1)
+    width = np.stack([np.diff(edges)[cell // 3], np.diff(edges)[cell % 3]], axis=1)
+    z = corner + width * generator.uniform(size=(num_samples, 2))
+    return z - z.mean(0)
+
+
+def projected(z, first, second):
+    """Equation 16: the latents projected onto two directions, angles in degrees."""
+    angles = np.deg2rad([first, second])
+    return (z @ np.stack([np.cos(angles), np.sin(angles)])).astype("float32")
+
+
+def test_landscape_of_appendix_d():
+    z = grid_density()
+    angles = np.arange(0, 180, 10)
+    univariate = [
+        float(
+            cliff_terms(projected(z, a, a)[:, :1], terms=["univariate"])["univariate"]
+        )
+        for a in angles
+    ]
+    order = angles[np.argsort(univariate)]
+    assert set(order[:2]) == {0, 90}
+
+    def bivariate(first, second):
+        values = cliff_terms(
+            projected(z, first, second),
+            conditions=np.arange(40),
+            terms=["bivariate"],
+        )
+        return float(values["bivariate"])
+
+    coarse = np.arange(0, 180, 15)
+    landscape = np.array([[bivariate(a, b) for b in coarse] for a in coarse])
+    first, second = np.unravel_index(landscape.argmin(), landscape.shape)
+    assert {coarse[first], coarse[second]} == {0, 90}
+    assert bivariate(0, 90) < 0.5 * min(bivariate(0, 0), bivariate(90, 90))
+
+
+def test_matrix_product_is_the_only_pairwise_work(monkeypatch):
+    shapes = []
+    matmul = ops.matmul
+
+    def spy(a, b):
+        shapes.append((tuple(a.shape), tuple(b.shape)))
+        return matmul(a, b)
+
+    monkeypatch.setattr(ops, "matmul", spy)
+    cliff_terms(Z, num_grid=50, num_conditions=7, seed=0)
+    assert shapes == [((3 * 50, 30), (30, 3 * 7))]

@@ -1,0 +1,276 @@
+"""The Hessian penalties on functions whose Hessians are known."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from qlayers.functional import hessian_penalty
+from qlayers.functional.hessian_penalty import draw_directions, penalty_of_samples
+from tests.finite_differences import finite_differences
+from tests.gradients import as_float64, gradient_of
+
+rng = np.random.default_rng(0)
+N, OUTPUTS, SAMPLES = 3, 2, 6
+Z = (rng.normal(size=(SAMPLES, N)) * [1.0, 2.0, 0.5]).astype("float32")
+HESSIANS = rng.normal(size=(OUTPUTS, N, N))
+HESSIANS = HESSIANS + HESSIANS.transpose(0, 2, 1)
+
+
+def quadratic(hessians, xp=ops):
+    """A function with the given Hessians, on Keras or NumPy tensors."""
+    hessians = hessians.astype("float32" if xp is ops else "float64")
+
+    def fn(z):
+        return 0.5 * xp.einsum("bi,kij,bj->bk", z, hessians, z)
+
+    return fn
+
+
+def two_outputs(xp):
+    """Two tensors of different size and scale, neither additive nor quadratic."""
+    first = rng_matrix(5, "float32" if xp is ops else "float64")
+    second = rng_matrix(4, "float32" if xp is ops else "float64")
+
+    def fn(z):
+        return [xp.tanh(xp.matmul(z, first)), 10.0 * xp.cos(xp.matmul(z, second))]
+
+    return fn
+
+
+def rng_matrix(width, dtype):
+    return np.random.default_rng(width).normal(size=(N, width)).astype(dtype)
+
+
+def equation_16(hessians, scale):
+    """Share of the mixed derivatives, numerators and denominators summed over k."""
+    scaled = (hessians * scale[:, None] * scale[None, :]) ** 2
+    mixed = scaled.sum() - np.einsum("kii->", scaled)
+    return mixed / scaled.sum()
+
+
+def algorithm_1(fn, z, directions, epsilon, aggregate):
+    """Lines 14 to 24 of Algorithm 1 with the centre and population variances."""
+    num_draws = len(directions) // 2
+    centre = fn(z)
+    total = 0.0
+    curvatures = [
+        np.stack(
+            [
+                (fn(z + epsilon * d)[k] - 2 * centre[k] + fn(z - epsilon * d)[k])
+                for d in directions
+            ]
+        )
+        / epsilon**2
+        for k in range(len(centre))
+    ]
+    numerators = [c[:num_draws].var(0).sum(-1) for c in curvatures]
+    denominators = [c[num_draws:].var(0).sum(-1) for c in curvatures]
+    if aggregate == "joint":
+        total = sum(numerators) / sum(denominators)
+    else:
+        total = sum(n / d for n, d in zip(numerators, denominators, strict=True))
+    return float(total.mean())
+
+
+@pytest.mark.backends
+@pytest.mark.parametrize("num_perturbations", [2, 3])
+@pytest.mark.parametrize("aggregate", ["joint", "per_output"])
+def test_value_is_algorithm_1(aggregate, num_perturbations):
+    directions = draw_directions(SAMPLES, N, num_perturbations, True, seed=4) * Z.std(0)
+    expected = algorithm_1(
+        two_outputs(np),
+        Z.astype("float64"),
+        as_float64(directions),
+        0.1,
+        aggregate,
+    )
+    value = hessian_penalty(
+        two_outputs(ops),
+        Z,
+        num_perturbations=num_perturbations,
+        aggregate=aggregate,
+        seed=4,
+    )
+    np.testing.assert_allclose(as_float64(value), expected, rtol=2e-3)
+
+
+@pytest.mark.backends
+def test_equation_16_is_reached_with_many_perturbations():
+    scale = np.array([1.0, 2.0, 0.5])
+    value = hessian_penalty(
+        quadratic(HESSIANS), Z, scale, num_perturbations=4000, seed=1
+    )
+    expected = equation_16(HESSIANS, scale)
+    # Six samples of 4000 draws: about 1.5 % standard error.
+    np.testing.assert_allclose(as_float64(value), expected, rtol=0.05)
+    assert 0.1 < expected < 0.9
+
+
+@pytest.mark.backends
+def test_equation_8_is_reached_with_many_perturbations():
+    mixed = (HESSIANS**2).sum((1, 2)) - np.einsum("kii->k", HESSIANS**2)
+    arguments = {"num_perturbations": 4000, "normalized": False, "seed": 1}
+    largest = hessian_penalty(quadratic(HESSIANS), Z, **arguments)
+    np.testing.assert_allclose(as_float64(largest), 2 * mixed.max(), rtol=0.05)
+    mean = hessian_penalty(quadratic(HESSIANS), Z, aggregate="mean", **arguments)
+    np.testing.assert_allclose(as_float64(mean), 2 * mixed.mean(), rtol=0.05)
+
+
+@pytest.mark.backends
+def test_two_perturbations_estimate_equation_8_without_bias():
+    many = np.repeat(Z, 2000, axis=0)
+    value = hessian_penalty(
+        quadratic(HESSIANS[:1]), many, normalized=False, aggregate="mean", seed=1
+    )
+    expected = 2 * ((HESSIANS[0] ** 2).sum() - (np.diag(HESSIANS[0]) ** 2).sum())
+    np.testing.assert_allclose(as_float64(value), expected, rtol=0.05)
+
+
+@pytest.mark.backends
+def test_directions_have_the_moments_they_should():
+    directions = as_float64(draw_directions(500, N, 20, True, seed=0))
+    signs, normal = directions[:20], directions[20:]
+    np.testing.assert_array_equal(np.abs(signs), 1.0)
+    assert abs(signs.mean()) < 0.03
+    assert abs(normal.mean()) < 0.03
+    assert abs(normal.std() - 1) < 0.03
+    assert abs((normal**4).mean() - 3) < 0.2
+
+
+@pytest.mark.backends
+def test_rescaling_latents_or_outputs_changes_only_the_plain_penalty():
+    factors = np.array([10.0, 0.1, 3.0], "float32")
+    hessians = HESSIANS / (factors[:, None] * factors[None, :])
+    pairs = {
+        "latents": (quadratic(hessians), Z * factors),
+        "outputs": (quadratic(100 * HESSIANS), Z),
+    }
+    base = as_float64(hessian_penalty(quadratic(HESSIANS), Z, seed=2))
+    plain = as_float64(hessian_penalty(quadratic(HESSIANS), Z, normalized=False))
+    for name, (fn, z) in pairs.items():
+        value = as_float64(hessian_penalty(fn, z, seed=2))
+        np.testing.assert_allclose(value, base, rtol=1e-3, err_msg=name)
+        other = as_float64(hessian_penalty(fn, z, normalized=False))
+        assert not np.isclose(other, plain, rtol=0.1)
+
+
+@pytest.mark.backends
+def test_an_additive_function_costs_nothing():
+    def additive(z):
+        return ops.tanh(z[:, :1]) + ops.square(z[:, 1:2]) + ops.sin(z[:, 2:])
+
+    assert as_float64(hessian_penalty(additive, Z, seed=0)) < 1e-6
+    assert as_float64(hessian_penalty(additive, Z, normalized=False, seed=0)) < 1e-6
+
+
+@pytest.mark.backends
+def test_a_linear_function_gives_zero_not_noise_over_noise():
+    matrix = rng.normal(size=(N, 50)).astype("float32")
+    value = hessian_penalty(lambda z: ops.matmul(z, matrix), Z, seed=0)
+    assert as_float64(value) < 0.02
+    constant = hessian_penalty(lambda z: ops.zeros_like(z), Z, seed=0)
+    assert as_float64(constant) == 0.0
+
+
+@pytest.mark.backends
+def test_a_product_has_mixed_derivatives_only():
+    value = hessian_penalty(
+        lambda z: z[:, :1] * z[:, 1:2], Z[:, :2], num_perturbations=2000, seed=0
+    )
+    np.testing.assert_allclose(as_float64(value), 1.0, rtol=0.1)
+
+
+@pytest.mark.backends
+@pytest.mark.parametrize("normalized", [True, False])
+def test_one_call_without_the_centre(normalized):
+    rows = []
+
+    def fn(points):
+        rows.append(as_float64(points))
+        return quadratic(HESSIANS)(points)
+
+    hessian_penalty(fn, Z, normalized=normalized, seed=0)
+    (points,) = rows
+    assert len(points) == (8 if normalized else 4) * SAMPLES
+    is_centre = (points[:, None] == Z[None].astype("float64")).all(-1).any()
+    assert not is_centre
+    # Points come in pairs around the samples.
+    middle = 0.5 * (points[: len(points) // 2] + points[len(points) // 2 :])
+    repeated = np.tile(Z, (len(middle) // SAMPLES, 1))
+    np.testing.assert_allclose(middle, repeated, atol=1e-5)
+
+
+@pytest.mark.backends
+@pytest.mark.parametrize("aggregate", ["joint", "per_output"])
+def test_gradient_flows_through_latents_and_scale(aggregate):
+    epsilon = 0.5
+    unit = as_float64(draw_directions(SAMPLES, N, 2, True, seed=4))
+
+    def reference(z):
+        return algorithm_1(two_outputs(np), z, unit * z.std(0), epsilon, aggregate)
+
+    expected = finite_differences(reference, Z)
+    ours = gradient_of(
+        lambda z: hessian_penalty(
+            two_outputs(ops), z, epsilon=epsilon, aggregate=aggregate, seed=4
+        ),
+        Z,
+    )
+    np.testing.assert_allclose(
+        ours, expected, rtol=2e-3, atol=2e-3 * np.abs(expected).max()
+    )
+
+
+@pytest.mark.backends
+def test_gradient_reaches_the_function():
+    """d(plain penalty)/dA for f = z' A z / 2, by hand for two given directions."""
+    directions = np.array([[[1.0, 1.0]], [[1.0, -1.0]]], "float32")
+    z = np.array([[0.3, -0.2]], "float32")
+    matrix = np.array([[[1.0, 0.7], [0.7, -2.0]]], "float32")
+
+    def penalty(a):
+        def fn(points):
+            return 0.5 * ops.einsum("bi,kij,bj->bk", points, a, points)
+
+        return ops.mean(
+            penalty_of_samples(
+                fn, z, ops.convert_to_tensor(directions), 1.0, False, "max"
+            )
+        )
+
+    # The curvatures are 2 h12 + trace and -2 h12 + trace: variance 8 h12^2, where
+    # h12 = (a12 + a21) / 2.
+    np.testing.assert_allclose(as_float64(penalty(matrix)), 8 * 0.7**2, rtol=1e-4)
+    expected = np.array([[[0.0, 8 * 0.7], [8 * 0.7, 0.0]]])
+    np.testing.assert_allclose(gradient_of(penalty, matrix), expected, atol=2e-4)
+
+
+@pytest.mark.backends
+def test_half_precision_outputs_do_not_turn_rounding_into_a_penalty():
+    matrix = rng.normal(size=(N, 50)).astype("float32")
+
+    def half(z):
+        return ops.cast(ops.matmul(z, matrix), "float16")
+
+    assert as_float64(hessian_penalty(half, Z, seed=0)) < 0.05
+
+
+def test_bad_arguments():
+    fn = quadratic(HESSIANS)
+    with pytest.raises(ValueError, match="num_perturbations"):
+        hessian_penalty(fn, Z, num_perturbations=1)
+    with pytest.raises(ValueError, match="epsilon"):
+        hessian_penalty(fn, Z, epsilon=0.0)
+    with pytest.raises(ValueError, match="aggregate"):
+        hessian_penalty(fn, Z, aggregate="max")
+    with pytest.raises(ValueError, match="aggregate"):
+        hessian_penalty(fn, Z, normalized=False, aggregate="joint")
+
+
+def test_a_seed_generator_moves_on_and_an_integer_does_not():
+    fn, generator = quadratic(HESSIANS), keras.random.SeedGenerator(3)
+    moving = [float(hessian_penalty(fn, Z, seed=generator)) for _ in range(2)]
+    fixed = [float(hessian_penalty(fn, Z, seed=3)) for _ in range(2)]
+    assert moving[0] != moving[1]
+    assert fixed[0] == fixed[1]
