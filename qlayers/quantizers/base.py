@@ -135,6 +135,12 @@ class BaseQuantizer(TermLayer):
         return {**config, "seed": self.seed, "track_usage": self.track_usage}
 
 
+def one_hot_of(codes: Tensor, num_values: int) -> Tensor:
+    """float32 one-hot vectors of codes; NaN where the code is -1."""
+    one_hot = ops.one_hot(codes, num_values, dtype="float32")
+    return ops.where(ops.expand_dims(codes, -1) < 0, np.nan, one_hot)
+
+
 def batch_mean(per_latent: Tensor, reduction: str) -> Tensor:
     """Mean over samples of the sum or the mean over the last axis.
 

@@ -8,7 +8,7 @@ from keras import ops
 from qlayers.backend import Tensor
 from qlayers.checks import check_choice
 from qlayers.functional import uniform_kl
-from qlayers.quantizers.base import batch_mean
+from qlayers.quantizers.base import batch_mean, one_hot_of
 from qlayers.quantizers.logits import LogitsQuantizer
 from qlayers.schedules import Schedulable
 
@@ -89,7 +89,7 @@ class CategoricalQuantizer(LogitsQuantizer):
     def _weights(self, logits: Tensor, codes: Tensor, training: bool | None) -> Tensor:
         if training:
             return self._sample(logits)
-        return ops.one_hot(codes, self.num_values, dtype="float32")
+        return one_hot_of(codes, self.num_values)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "kl_reduction": self.kl_reduction}

@@ -14,7 +14,7 @@ from qlayers.functional import (
     straight_through,
     uniform_kl,
 )
-from qlayers.quantizers.base import batch_mean
+from qlayers.quantizers.base import batch_mean, one_hot_of
 from qlayers.quantizers.codebook import CodebookQuantizer
 from qlayers.schedules import Schedulable
 
@@ -112,7 +112,7 @@ class GumbelQuantizer(CodebookQuantizer):
             )
             z = self._join(ops.matmul(weights, self.table[0]))
         else:
-            weights = ops.one_hot(codes, self.num_values, dtype="float32")
+            weights = one_hot_of(codes, self.num_values)
             z = straight_through(x, self._values_of(ops.maximum(codes, 0)))
         if training and self.revive_after is not None:
             slots = ops.reshape(x, (1, -1, self.code_dim))
