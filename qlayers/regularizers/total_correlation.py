@@ -54,8 +54,9 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
     ```python
     z = qlayers.TotalCorrelationDiscriminator(weight=10.0)(z)
 
+    discriminator = qlayers.TotalCorrelationDiscriminator(weight=1e-4, one_hot=True)
     z, assignments = qlayers.GumbelQuantizer(64)(h, return_assignments=True)
-    qlayers.TotalCorrelationDiscriminator(weight=1e-4, one_hot=True)(assignments)
+    z = qlayers.blocks.Beside()([z, discriminator(assignments)])
     ```
 
     Reference:

@@ -1,0 +1,253 @@
+"""Cost of the regularizers in a training step, and of Cliff's matrix form.
+
+    python -m benchmarks.regularizers        # about eight minutes on two cores
+
+`ratio` is the time of a training step with the regularizer over that of the same
+autoencoder without: Tripod's residual networks at full width on small images, FSQ
+latents, AdamW. Both sides are plain Keras models and take turns. Cliff's bivariate
+term, value and gradient, as one matrix product is compared with the loop over ordered
+pairs of latents that evaluates every two-dimensional kernel; `memory` is by how much
+each raises the peak of a fresh process.
+"""
+
+import functools
+import sys
+
+from benchmarks.timing import (
+    Row,
+    Side,
+    compared,
+    machine,
+    measure,
+    median_ratio,
+    peak_megabytes,
+    peak_memory_of,
+    print_table,
+    use_threads,
+)
+
+# Stages of the network: two at 16 pixels, three at 32 (four at the paper's 64).
+IMAGE_SIZES = (16, 32)
+NUM_LATENTS = 12
+BATCH = 32
+INTERVAL = 16
+BATCH_FRACTION = 1 / 16
+PLAIN = "plain step"
+# Latents and samples of Cliff's image and synthetic experiments.
+CLIFF_SIZES = {"d=10, n=64": (10, 64), "d=2, n=5000": (2, 5000)}
+
+
+def autoencoder_step(
+    size: int, regularizer: str | None = None, **settings: object
+) -> Side:
+    """A training step of Tripod's autoencoder with at most one regularizer."""
+    import keras
+    import numpy as np
+    from keras import ops
+
+    import qlayers
+    from models.networks.residual import (
+        residual_decoder,
+        residual_encoder,
+        residual_inner_layers,
+    )
+
+    keras.utils.set_random_seed(0)
+    shape = (size, size, 3)
+    image = keras.Input(shape)
+    h = residual_encoder(shape, NUM_LATENTS)(image)
+    z = qlayers.FiniteScalarQuantizer(12, track_usage=None)(h)
+    decoder = residual_decoder(NUM_LATENTS, shape)
+    if regularizer == "klm":
+        z = qlayers.KernelMultiinformation(1e-4)(z, ops.tanh(h))
+    if regularizer == "nhp":
+        penalty = qlayers.NormalizedHessianPenalty(
+            decoder, 1e-2, outputs=residual_inner_layers(shape), **settings
+        )
+        logits = penalty(z, ops.tanh(h))
+    else:
+        logits = decoder(z)
+    model = keras.Model(image, logits)
+    model.compile(
+        keras.optimizers.AdamW(2e-4, weight_decay=0.0),
+        keras.losses.BinaryCrossentropy(from_logits=True),
+        jit_compile=False,
+    )
+    images = np.random.default_rng(0).uniform(size=(BATCH, *shape)).astype("float32")
+    return lambda: model.train_on_batch(images, images)
+
+
+def several(step: Side, count: int) -> Side:
+    """`count` steps in one call."""
+
+    def run() -> None:
+        for _ in range(count):
+            step()
+
+    return run
+
+
+def step_rows(size: int, repeats: int = 5) -> list[Row]:
+    """Training steps with KLM and NHP against the plain step."""
+    plain = autoencoder_step(size)
+    sides = {
+        PLAIN: plain,
+        "KLM": autoencoder_step(size, "klm"),
+        "NHP": autoencoder_step(size, "nhp"),
+        f"NHP on {BATCH_FRACTION:.3g} of the batch": autoencoder_step(
+            size, "nhp", batch_fraction=BATCH_FRACTION
+        ),
+    }
+    times = measure(sides, repeats, warmup=2)
+    case = f"{size}x{size}, step"
+    rows = [compared(case, name, PLAIN, times) for name in sides if name != PLAIN]
+    lazy = f"NHP every {INTERVAL} steps"
+    several_sides = {
+        PLAIN: several(plain, INTERVAL),
+        lazy: several(autoencoder_step(size, "nhp", step_interval=INTERVAL), INTERVAL),
+    }
+    times = measure(several_sides, max(2, repeats // 2), warmup=1)
+    rows.append(compared(f"{size}x{size}, {INTERVAL} steps", lazy, PLAIN, times))
+    goals = {"KLM": 1.05, "NHP": 2.0}
+    for row in rows:
+        row["goal"] = goals.get(str(row["ours"]), 1.3)
+    return rows
+
+
+def cliff_sides(n: int, samples: int) -> dict[str, Side]:
+    """Cliff's bivariate term and its gradient, as a matrix product and as a loop."""
+    import numpy as np
+    import tensorflow as tf
+
+    from qlayers.functional import cliff_terms
+
+    generator = np.random.default_rng(0)
+    z = tf.constant(generator.normal(size=(samples, n)).astype("float32"))
+    conditions = np.arange(20)
+
+    def matrix(latents: tf.Tensor) -> tf.Tensor:
+        values = cliff_terms(latents, conditions=conditions, terms=["bivariate"])
+        return values["bivariate"]
+
+    def loop(latents: tf.Tensor) -> tf.Tensor:
+        return _loop_over_pairs(latents, conditions)
+
+    sides = {}
+    for name, function in (("matrix product", matrix), ("loop over pairs", loop)):
+        differentiated = tf.function(functools.partial(_value_and_gradient, function))
+        sides[name] = functools.partial(_wait, differentiated, z)
+    ours, theirs = (side()[0] for side in sides.values())
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3)
+    return sides
+
+
+def _value_and_gradient(function, z):
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        tape.watch(z)
+        value = function(z)
+    return value, tape.gradient(value, z)
+
+
+def _wait(function, z):
+    return [result.numpy() for result in function(z)]
+
+
+def _loop_over_pairs(z, conditions, bandwidth=0.1, num_grid=100, limit=5.0):
+    """Equations 3 to 6, one ordered pair after the other."""
+    import tensorflow as tf
+
+    u = (z - tf.reduce_mean(z, 0)) / tf.math.reduce_std(z, 0)
+    grid = tf.linspace(-limit, limit, num_grid)
+    step = 2 * limit / num_grid
+    total = 0.0
+    n = z.shape[1]
+    for i in range(n):
+        for j in range(n):
+            if i == j:
+                continue
+            zeta = tf.gather(u[:, j], conditions)
+            along = (grid[:, None, None] - u[None, None, :, i]) / bandwidth
+            across = (zeta[None, :, None] - u[None, None, :, j]) / bandwidth
+            kernel = tf.exp(-0.5 * (along**2 + across**2))
+            magnitude = tf.abs(tf.reduce_sum(-along * kernel, axis=-1))
+            density = magnitude / (tf.reduce_sum(magnitude, 0) * step)
+            mixture = _entropy(tf.reduce_mean(density, axis=1), step)
+            total += mixture - tf.reduce_mean(_entropy(density, step))
+    return total
+
+
+def _entropy(density, step):
+    import tensorflow as tf
+
+    return -step * tf.reduce_sum(
+        density * tf.math.log(tf.maximum(density, 1e-30)), axis=0
+    )
+
+
+def cliff_rows(repeats: int = 9) -> list[Row]:
+    """Cliff's matrix form against the pair loop, with the memory of both."""
+    rows = []
+    for case, (n, samples) in CLIFF_SIZES.items():
+        sides = cliff_sides(n, samples)
+        times = measure(sides, repeats, warmup=1)
+        row = compared(case, "matrix product", "loop over pairs", times)
+        row["speedup"] = 1 / median_ratio(
+            times["matrix product"], times["loop over pairs"]
+        )
+        row["goal"] = "speedup 10"
+        for side in sides:
+            row[f"memory of {side} (MB)"] = peak_memory_of(
+                "benchmarks.regularizers", f"{case}:{side}"
+            )
+        rows.append(row)
+    return rows
+
+
+def memory_of(case: str) -> float:
+    """Megabytes by which one side of a Cliff case raises the peak of this process."""
+    import tensorflow as tf
+
+    size, side = case.split(":")
+    # Loads what both sides need; a small case leaves the peak where it is.
+    for small_side in cliff_sides(2, 24).values():
+        small_side()
+    n, samples = CLIFF_SIZES[size]
+    z = tf.random.stateless_normal((samples, n), [1, 2])
+    before = peak_megabytes()
+    if side == "loop over pairs":
+        function = functools.partial(_loop_over_pairs, conditions=list(range(20)))
+    else:
+        from qlayers.functional import cliff_terms
+
+        def function(latents):
+            values = cliff_terms(
+                latents, conditions=list(range(20)), terms=["bivariate"]
+            )
+            return values["bivariate"]
+
+    differentiated = tf.function(functools.partial(_value_and_gradient, function))
+    _wait(differentiated, z)
+    return peak_megabytes() - before
+
+
+def run() -> list[Row]:
+    """All comparisons, as rows of a table."""
+    steps = [row for size in IMAGE_SIZES for row in step_rows(size)]
+    return [*steps, *cliff_rows()]
+
+
+def main() -> None:
+    if "--memory" in sys.argv:
+        print(memory_of(sys.argv[sys.argv.index("--memory") + 1]))
+        return
+    use_threads()
+    print(machine())
+    for size in IMAGE_SIZES:
+        print_table(f"Training steps, batch {BATCH}", step_rows(size))
+    print_table("Cliff's bivariate term with its gradient", cliff_rows())
+
+
+if __name__ == "__main__":
+    main()
