@@ -6,6 +6,12 @@ import pytest
 from keras import ops
 from scipy import integrate, stats
 
+from benchmarks.cliff_landscape import (
+    bivariate,
+    grid_density,
+    landscapes,
+    univariate,
+)
 from qlayers.functional import cliff_terms
 from qlayers.functional.cliff_terms import kernel_heights, kernel_slopes
 from tests.finite_differences import finite_differences
@@ -157,49 +163,17 @@ def test_fewer_samples_than_conditions():
     )
 
 
-def grid_density(num_samples=2000):
-    """Correlated latents whose density has steps along both axes (appendix D)."""
-    generator = np.random.default_rng(1)
-    edges = np.array([0.0, 0.9, 2.1, 3.6])
-    probability = np.array([[0.30, 0.05, 0.02], [0.04, 0.25, 0.06], [0.02, 0.04, 0.22]])
-    cell = generator.choice(9, size=num_samples, p=probability.ravel())
-    corner = np.stack([edges[cell // 3], edges[cell % 3]], axis=1)
-    width = np.stack([np.diff(edges)[cell // 3], np.diff(edges)[cell % 3]], axis=1)
-    z = corner + width * generator.uniform(size=(num_samples, 2))
-    return z - z.mean(0)
-
-
-def projected(z, first, second):
-    """Equation 16: the latents projected onto two directions, angles in degrees."""
-    angles = np.deg2rad([first, second])
-    return (z @ np.stack([np.cos(angles), np.sin(angles)])).astype("float32")
-
-
 def test_landscape_of_appendix_d():
     z = grid_density()
     angles = np.arange(0, 180, 10)
-    univariate = [
-        float(
-            cliff_terms(projected(z, a, a)[:, :1], terms=["univariate"])["univariate"]
-        )
-        for a in angles
-    ]
-    order = angles[np.argsort(univariate)]
-    assert set(order[:2]) == {0, 90}
-
-    def bivariate(first, second):
-        values = cliff_terms(
-            projected(z, first, second),
-            conditions=np.arange(40),
-            terms=["bivariate"],
-        )
-        return float(values["bivariate"])
+    one = [univariate(z, angle) for angle in angles]
+    assert set(angles[np.argsort(one)[:2]]) == {0, 90}
 
     coarse = np.arange(0, 180, 15)
-    landscape = np.array([[bivariate(a, b) for b in coarse] for a in coarse])
-    first, second = np.unravel_index(landscape.argmin(), landscape.shape)
+    _, two = landscapes(z, coarse)
+    first, second = np.unravel_index(two.argmin(), two.shape)
     assert {coarse[first], coarse[second]} == {0, 90}
-    assert bivariate(0, 90) < 0.5 * min(bivariate(0, 0), bivariate(90, 90))
+    assert two.min() < 0.5 * min(bivariate(z, 0, 0), bivariate(z, 90, 90))
 
 
 def test_matrix_product_is_the_only_pairwise_work(monkeypatch):
