@@ -122,6 +122,7 @@ class TestScores:
         assert watch.history == []
 
     def test_tensorboard(self, tmp_path):
+        import tensorflow as tf
         from tensorboard.backend.event_processing.event_accumulator import (
             EventAccumulator,
         )
@@ -134,7 +135,7 @@ class TestScores:
         events = EventAccumulator(str(tmp_path)).Reload()
         logged = events.Tensors("metrics/mig/mig")
         assert [event.step for event in logged] == [0, 10, 20]
-        values = [float(event.tensor_proto.float_val[0]) for event in logged]
+        values = [float(tf.make_ndarray(event.tensor_proto)) for event in logged]
         expected = [entry["mig/mig"] for entry in watch.history]
         np.testing.assert_allclose(values, expected, rtol=1e-6)
 
