@@ -1,0 +1,137 @@
+"""The flags that describe a run, and the config they make."""
+
+from typing import Any
+
+from absl import flags
+
+from experiments import config as run_config
+from experiments.hyperparameters import parse_assignment, parse_value
+from experiments.recipes import NUM_FACTORS, PROFILES
+
+_HYPERPARAMETERS = {
+    "learning_rate": "Learning rate, or a schedule: cosine(1e-3,1e-5).",
+    "weight_decay": "Decoupled weight decay.",
+    "beta": "Weight of the divergence (beta-VAE, beta-TCVAE, Cliff's).",
+    "num_values": "Values in a codebook, or categories.",
+    "kl_weight": "Weight of the divergence of discrete posteriors.",
+    "tc_weight": "Weight of the total correlation.",
+    "klm_weight": "Weight of the kernel multiinformation (Tripod).",
+    "nhp_weight": "Weight of the normalized Hessian penalty (Tripod).",
+}
+
+
+def define_run_flags(with_names: bool = True) -> None:
+    """Defines the flags of `experiments.train`; sweeps share most of them.
+
+    Args:
+        with_names: Whether to define method, dataset and seed as single values.
+    """
+    if with_names:
+        flags.DEFINE_string("method", "qlae", "What to train: see models.METHODS.")
+        flags.DEFINE_enum(
+            "dataset", "mini_shapes3d", sorted(NUM_FACTORS), "What to train on."
+        )
+        flags.DEFINE_integer("seed", 0, "Of weights, noise and data order.")
+    flags.DEFINE_enum("profile", "paper", sorted(PROFILES), "Recipe to start from.")
+    for name, text in (
+        ("steps", "Training steps."),
+        ("batch_size", "Images in a step, over all replicas."),
+        ("image_size", "Side of the images."),
+        ("num_latents", "Number of latents."),
+        ("num_labels", "Labelled images, for supervised methods."),
+        ("evaluate_every", "Steps between evaluations."),
+        ("evaluation_size", "Images of an evaluation."),
+        ("log_every", "Steps between rows of the history."),
+    ):
+        flags.DEFINE_integer(name, None, f"{text} Default: the recipe's.")
+    flags.DEFINE_string("network", None, "Networks, e.g. style. Default: the recipe's.")
+    flags.DEFINE_float("width", None, "Multiplies the networks' channels.")
+    flags.DEFINE_multi_string(
+        "set", [], "A hyperparameter: --set=commit_weight=0.1. May be repeated."
+    )
+    flags.DEFINE_multi_string(
+        "encoder_option", [], "An option of the encoder: name=value. May be repeated."
+    )
+    flags.DEFINE_multi_string(
+        "decoder_option", [], "An option of the decoder: name=value. May be repeated."
+    )
+    flags.DEFINE_multi_string(
+        "dataset_option", [], "An option of the dataset, e.g. variant=toy."
+    )
+    for name, text in _HYPERPARAMETERS.items():
+        flags.DEFINE_string(name, None, text)
+    flags.DEFINE_float(
+        "psnr_threshold",
+        None,
+        "Least PSNR in dB of a reported checkpoint. Default: the recipe's; 0 for none.",
+    )
+    flags.DEFINE_enum(
+        "select", "infom", run_config.SELECTIONS, "How the checkpoint is chosen."
+    )
+    flags.DEFINE_enum(
+        "metrics", "standard", ["fast", "standard", "all"], "Final metrics."
+    )
+    flags.DEFINE_enum(
+        "protocol", "paper", ["paper", "standalone", "tripod"], "InfoMEC's protocol."
+    )
+    flags.DEFINE_enum(
+        "strategy", "none", run_config.STRATEGIES, "tf.distribute strategy."
+    )
+    flags.DEFINE_enum("jit", "auto", run_config.JIT, "XLA: auto is on for GPUs.")
+    flags.DEFINE_enum(
+        "mixed_precision", "none", run_config.PRECISIONS, "Dtype of the networks."
+    )
+    flags.DEFINE_bool("deterministic", False, "Refuse operations that may vary.")
+    flags.DEFINE_string("data_dir", None, "Where prepared datasets are.")
+    flags.DEFINE_float(
+        "checkpoint_seconds", 4.0, "Longest training time between checkpoints."
+    )
+    flags.DEFINE_integer("threads", 0, "Threads of TensorFlow; 0 for all cores.")
+
+
+def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings and hyperparameters that were given on the command line.
+
+    Args:
+        values: absl's `FLAGS`.
+    """
+    settings: dict[str, Any] = {}
+    for name in (
+        "steps",
+        "batch_size",
+        "image_size",
+        "num_latents",
+        "num_labels",
+        "evaluate_every",
+        "evaluation_size",
+        "log_every",
+        "network",
+        "width",
+        "psnr_threshold",
+    ):
+        if getattr(values, name) is not None:
+            settings[name] = getattr(values, name)
+    if settings.get("psnr_threshold") == 0:
+        settings["psnr_threshold"] = None
+    for name in ("encoder", "decoder", "dataset"):
+        given = getattr(values, f"{name}_option")
+        if given:
+            settings[f"{name}_options"] = dict(map(parse_assignment, given))
+    for name in (
+        "select",
+        "metrics",
+        "protocol",
+        "strategy",
+        "jit",
+        "mixed_precision",
+        "deterministic",
+        "data_dir",
+        "checkpoint_seconds",
+        "threads",
+    ):
+        settings[name] = getattr(values, name)
+    hyperparameters = dict(map(parse_assignment, values.set))
+    for name in _HYPERPARAMETERS:
+        if getattr(values, name) is not None:
+            hyperparameters[name] = parse_value(getattr(values, name))
+    return settings, hyperparameters

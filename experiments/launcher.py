@@ -1,0 +1,35 @@
+"""What the launchers share: readable errors and exit codes."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+from absl import app, flags
+
+from experiments.run_directory import WorkdirInUseError
+
+BAD_USAGE, IN_USE, TERMINATED = 2, 3, 143
+
+
+def launch(main: Callable[[Sequence[str]], int | None]) -> None:
+    """Runs a launcher; what a user can put right is said in one line."""
+
+    def guarded(arguments: Sequence[str]) -> int | None:
+        if len(arguments) > 1:
+            return _complain(f"Unexpected arguments: {' '.join(arguments[1:])}.")
+        try:
+            return main(arguments)
+        except (ValueError, TypeError, FloatingPointError, FileNotFoundError) as error:
+            if flags.FLAGS.debug:
+                raise
+            return _complain(str(error))
+        except WorkdirInUseError as error:
+            print(error, file=sys.stderr)
+            return IN_USE
+
+    flags.DEFINE_bool("debug", False, "Show where an error was raised.")
+    app.run(guarded)
+
+
+def _complain(text: str) -> int:
+    print(f"{text}\n--help lists all flags.", file=sys.stderr)
+    return BAD_USAGE

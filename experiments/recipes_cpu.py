@@ -1,0 +1,82 @@
+"""The profile `cpu`: small images and networks, minutes instead of days.
+
+Rows override those of the papers (`recipes.py`) and are meant for `mini_shapes3d`.
+"""
+
+from typing import Any
+
+CPU_EVERY_RUN: dict[str, Any] = {"evaluation_size": 5_000, "log_every": 50}
+
+# QLAE's networks without the layers that keep the resolution: 16, 32 and 64 channels.
+_SMALL_STYLE = {
+    "image_size": 32,
+    "network": "style",
+    "width": 0.5,
+    "encoder_options": {"preserving_layers": 0},
+    "decoder_options": {"preserving_layers": 0},
+    "num_latents": None,
+    "batch_size": 64,
+    "steps": 8_000,
+    "evaluate_every": 1_000,
+}
+_SLOWER = {**_SMALL_STYLE, "learning_rate": 3e-4}  # tanh saturates at 1e-3
+_TWO_HALVES = {**_SMALL_STYLE, "batch_size": 128, "hidden_units": [256, 256, 256]}
+_PIECES = {**_SMALL_STYLE, "batch_size": 80, "encoder_steps": 5, "steps": 4_000}
+_SHORT_SCHEDULES = {
+    "learning_rate": "cosine(1e-3, 1e-5)",
+    "temperature": "exponential(1.0, 0.37)",
+}
+
+CPU_METHODS: dict[str, dict[str, Any]] = {
+    "ae": _SMALL_STYLE,
+    "beta_vae": _SMALL_STYLE,
+    "beta_tcvae": _SMALL_STYLE,
+    "bio_ae": _SMALL_STYLE,
+    "vq_vae": _SMALL_STYLE,
+    "qlae": {**_SMALL_STYLE, "learning_rate": 1e-3, "weight_decay": 0.1},
+    "qlae_global": {**_SMALL_STYLE, "learning_rate": 1e-3, "weight_decay": 0.1},
+    "infowgan_gp": _PIECES,
+    "ql_infowgan_gp": _PIECES,
+    "dvae": {**_SMALL_STYLE, **_SHORT_SCHEDULES},
+    "qvae": {**_SMALL_STYLE, **_SHORT_SCHEDULES},
+    "factor_dvae_learned": {**_TWO_HALVES, **_SHORT_SCHEDULES},
+    "factor_qvae": {**_TWO_HALVES, **_SHORT_SCHEDULES},
+    "factor_vae": {**_TWO_HALVES, "learning_rate": 1e-3},
+    "d_vae": {**_SMALL_STYLE, "learning_rate": 1e-3},
+    "factor_d_vae": {
+        **_SMALL_STYLE,
+        "learning_rate": 1e-3,
+        "hidden_units": [256, 256, 256],
+    },
+    "supervised_vae": {**_SMALL_STYLE, "learning_rate": 1e-3},
+    "tripod": _SLOWER,
+    "tripod_naive": {**_SLOWER, "decoder_options": {"preserving_layers": 0}},
+    "cliff": {**_SMALL_STYLE, "learning_rate": 1e-3},
+    "hfs": {**_SMALL_STYLE, "learning_rate": 1e-3},
+    "ioss": {**_SMALL_STYLE, "learning_rate": 1e-3, "num_samples": 1_000},
+    "additive": {
+        **_SMALL_STYLE,
+        "network": None,
+        "width": 0.125,
+        "encoder_options": {},
+        "decoder_options": {},
+    },
+}
+
+# Method and dataset -> row, as in `recipes.py`.
+CPU_DATASETS: dict[tuple[str, str], dict[str, Any]] = {
+    ("cliff", "grid2d"): {
+        "network": "mlp",
+        "width": 1.0,
+        "encoder_options": {},
+        "decoder_options": {},
+        "num_latents": 2,
+        "batch_size": 5_000,
+        "steps": 1_000,
+        "learning_rate": 2e-3,
+        "univariate_weight": 0.0,
+        "uniform_weight": 1.0,
+        "evaluate_every": 100,
+        "log_every": 10,
+    },
+}

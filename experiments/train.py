@@ -1,0 +1,47 @@
+"""Trains a model.
+
+    python -m experiments.train --method=qlae --workdir=runs/qlae-0 --seed=0
+    python -m experiments.train --profile=cpu --workdir=runs/quick --steps=2000
+
+The same command again continues where the last one stopped. --dry_run prints what
+would be run. Watch it with `tensorboard --logdir=runs`.
+"""
+
+import json
+from collections.abc import Sequence
+
+from absl import flags
+
+from experiments.config import resolve
+from experiments.flags_config import define_run_flags, settings_from_flags
+from experiments.launcher import TERMINATED, launch
+
+FLAGS = flags.FLAGS
+define_run_flags()
+flags.DEFINE_string("workdir", None, "Folder of the run.", required=True)
+flags.DEFINE_bool("dry_run", False, "Print the resolved settings and stop.")
+flags.DEFINE_bool("pictures", False, "Write TensorBoard files and pictures.")
+
+
+def main(arguments: Sequence[str]) -> int | None:
+    settings, hyperparameters = settings_from_flags(FLAGS)
+    config = resolve(
+        FLAGS.method,
+        FLAGS.dataset,
+        FLAGS.profile,
+        seed=FLAGS.seed,
+        settings=settings,
+        hyperparameters=hyperparameters,
+    )
+    if FLAGS.dry_run:
+        print(json.dumps(config.to_dict(), indent=2))
+        print(f"Would train in {FLAGS.workdir}; nothing was written.")
+        return None
+    from experiments.training import STOPPED, TrainingRun
+
+    outcome = TrainingRun(config, FLAGS.workdir, pictures=FLAGS.pictures).run()
+    return TERMINATED if outcome == STOPPED else None
+
+
+if __name__ == "__main__":
+    launch(main)

@@ -1,0 +1,165 @@
+"""The loop over training steps: logging, evaluation, checkpoints, stopping."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from experiments.checkpoints import CheckpointStore, apply_snapshot, take_snapshot
+from experiments.config import RunConfig
+from experiments.progress import Progress
+from experiments.run_directory import RunDirectory
+
+# Time that may go into copying variables for checkpoints.
+_CHECKPOINT_SHARE = 0.02
+
+
+@dataclass
+class Hooks:
+    """What the loop calls.
+
+    Attributes:
+        log: With the step, the loss terms and images per second, every `log_every`
+            steps.
+        evaluate: With the step, every `evaluate_every` steps, before the first and
+            after the last.
+        stopping: Whether to stop after the current step.
+        report: With a line of text for the user.
+    """
+
+    log: Callable[[int, dict[str, float], float], None]
+    evaluate: Callable[[int], None]
+    stopping: Callable[[], bool] = lambda: False
+    report: Callable[[str], None] = print
+
+
+class TrainingLoop:
+    """Trains a compiled model from its last checkpoint to the end.
+
+    What a step does depends on the checkpoint and the step's number alone, and rows of
+    the history that were written after the checkpoint are cut off and made again, so
+    that an interrupted run ends like one that was not.
+
+    Args:
+        config: Of the run.
+        directory: Where checkpoints and history go.
+        model: Compiled model.
+        hooks: What to call.
+        writes: Whether this process writes files; other workers only take part.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        directory: RunDirectory,
+        model: Any,
+        hooks: Hooks,
+        writes: bool = True,
+    ) -> None:
+        self.config = config
+        self.directory = directory
+        self.model = model
+        self.hooks = hooks
+        self.writes = writes
+        self.store = CheckpointStore(directory.checkpoints, report=hooks.report)
+        self.step = 0
+        self._saved_step = -1
+        self._saved_time = time.monotonic()
+        self._interval = config.checkpoint_seconds
+
+    def restore(self) -> int:
+        """Loads the last good checkpoint.
+
+        Returns:
+            The step to go on from.
+        """
+        snapshot = self.store.latest()
+        if snapshot is not None:
+            apply_snapshot(self.model, snapshot)
+            self.step = self._saved_step = snapshot.step
+        if self.writes:
+            last = -1 if snapshot is None else self.step
+            self.directory.history.cut_after(last)
+            self.directory.evaluations.cut_after(last)
+        return self.step
+
+    def run(self, batches: Any) -> bool:
+        """Trains to the end of the run.
+
+        Args:
+            batches: Iterable of batches from `self.step` on.
+
+        Returns:
+            Whether the end was reached; False if it was told to stop.
+        """
+        try:
+            return self._run(batches)
+        finally:
+            # After an error too: what is being written is good.
+            self.store.wait()
+
+    def _run(self, batches: Any) -> bool:
+        config = self.config
+        progress = Progress(config.steps, config.batch_size, start=self.step)
+        iterator = iter(batches)
+        self.model.make_train_function()
+        if self.step == 0 and self._saved_step < 0:
+            self.hooks.evaluate(0)
+        self._saved_time = time.monotonic()
+        finished = self.step >= config.steps
+        while not finished:
+            logs = self.model.train_function(iterator)
+            self.step += 1
+            finished = self.step >= config.steps
+            if self.step % config.log_every == 0 or finished:
+                self._log(logs, progress)
+            if self.step % config.evaluate_every == 0 or finished:
+                self.hooks.evaluate(self.step)
+            stopping = self.hooks.stopping()
+            if finished or stopping or self._is_due():
+                self._save()
+            if stopping and not finished:
+                break
+        return finished
+
+    def _log(self, logs: Any, progress: Progress) -> None:
+        terms = {name: float(np.asarray(value)) for name, value in logs.items()}
+        self.model.reset_metrics()
+        if not np.isfinite(terms.get("loss", 0.0)):
+            raise FloatingPointError(
+                f"The loss is {terms['loss']} at step {self.step}. A smaller "
+                "learning_rate may help; the last checkpoint is from before."
+            )
+        if self.writes:
+            progress.update(self.step, terms)
+            self.directory.history.append({"step": self.step, **terms})
+        self.hooks.log(self.step, terms, progress.images_per_second)
+
+    def _is_due(self) -> bool:
+        if self.config.strategy == "multiworker":
+            # Workers must copy at the same step; their clocks differ.
+            return self.step % self.config.log_every == 0
+        return (
+            time.monotonic() - self._saved_time >= self._interval
+            and not self.store.busy
+        )
+
+    def _save(self) -> None:
+        if self._saved_step == self.step:
+            return
+        start = time.monotonic()
+        snapshot = take_snapshot(self.model, self.step)
+        if self.writes:
+            self.store.save(snapshot, before=self._sync_rows)
+        self._saved_step = self.step
+        self._saved_time = time.monotonic()
+        copying = self._saved_time - start
+        self._interval = max(
+            self.config.checkpoint_seconds, copying / _CHECKPOINT_SHARE
+        )
+
+    def _sync_rows(self) -> None:
+        self.directory.history.sync()
+        self.directory.evaluations.sync()

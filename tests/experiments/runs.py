@@ -1,0 +1,30 @@
+"""A run that is small enough for tests."""
+
+from experiments.config import RunConfig, resolve
+
+SETTINGS = {
+    "image_size": 32,
+    "network": "locatello",
+    "width": 0.125,
+    "num_latents": 4,
+    "batch_size": 8,
+    "steps": 12,
+    "log_every": 2,
+    "evaluate_every": 6,
+    "evaluation_size": 200,
+    "metrics": "fast",
+    "checkpoint_seconds": 1e-3,
+}
+
+
+def tiny_config(method: str = "qlae", **settings) -> RunConfig:
+    """A config of a dozen steps; keyword arguments override it."""
+    hyperparameters = settings.pop("hyperparameters", {})
+    seed = settings.pop("seed", 0)
+    return resolve(
+        method,
+        profile="cpu",
+        seed=seed,
+        settings={**SETTINGS, **settings},
+        hyperparameters=hyperparameters,
+    )
