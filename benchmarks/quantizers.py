@@ -1,0 +1,291 @@
+"""Speed and memory of the quantizers.
+
+`python -m benchmarks.quantizers` answers two questions:
+
+1. What does a quantizer cost in training? A gradient step of the autoencoder of
+   Locatello et al. (64x64x3 images, batch 64) with the quantizer against the same
+   autoencoder whose encoder gives the decoder its latents directly. Goal: a ratio of
+   at most 1.05.
+2. How fast is it on its own? Forward and backward against the layer of the same name
+   in vector-quantize-pytorch on PyTorch. Goal: a ratio of at most 1.
+
+Both sides get two threads. A ratio is ours over theirs, the median over interleaved
+repeats. Memory is by how much twenty steps raise the peak resident size (`ru_maxrss`)
+of a fresh process in which the side's library is loaded and the layer is built.
+"""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks import timing
+
+BATCH = 64
+IMAGE_SHAPE = (64, 64, 3)
+NUM_LATENTS = 12
+MEMORY_STEPS = 20
+_rng = np.random.default_rng(0)
+
+
+# ------------------------------------------------- what a quantizer costs in training
+
+
+def _autoencoder_cases() -> dict[str, tuple[int, int, Callable[[], Any]]]:
+    """Name -> size of the encoder's output, size of the decoder's input, layer."""
+    import qlayers
+
+    n = NUM_LATENTS
+    return {
+        "LatentQuantizer": (n, n, qlayers.LatentQuantizer),
+        "LatentQuantizer, revival": (
+            n,
+            n,
+            lambda: qlayers.LatentQuantizer(revive_after=10),
+        ),
+        "FiniteScalarQuantizer": (n, n, qlayers.FiniteScalarQuantizer),
+        "VectorQuantizer": (n * 64, n * 64, qlayers.VectorQuantizer),
+        "GumbelQuantizer": (n, n, lambda: qlayers.GumbelQuantizer(kl_weight=1e-3)),
+        "CategoricalQuantizer": (
+            n * 64,
+            n,
+            lambda: qlayers.CategoricalQuantizer(kl_weight=1e-3),
+        ),
+        "OrderedCategoricalQuantizer": (n * 64, n, qlayers.OrderedCategoricalQuantizer),
+        "GaussianLatent": (n * 2, n, qlayers.GaussianLatent),
+    }
+
+
+def _training_step(size: int, latent_size: int, layer: Any) -> timing.Side:
+    """A gradient step of the Locatello autoencoder, with or without a layer.
+
+    Without one, the decoder gets the first `latent_size` outputs of the encoder, so
+    that both sides have the same convolutions and dense layers.
+    """
+    import keras
+    import tensorflow as tf
+
+    from models.networks.locatello import locatello_decoder, locatello_encoder
+
+    keras.utils.set_random_seed(0)
+    encoder = locatello_encoder(IMAGE_SHAPE, size)
+    decoder = locatello_decoder(latent_size, IMAGE_SHAPE)
+    images = tf.constant(_rng.random((BATCH, *IMAGE_SHAPE), dtype="float32"))
+    optimizer = keras.optimizers.Adam(1e-4)
+    variables = encoder.trainable_variables + decoder.trainable_variables
+    if layer is not None:
+        layer.build((None, size))
+        variables = variables + layer.trainable_variables
+    optimizer.build(variables)
+
+    @tf.function
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            latents = encoder(images, training=True)
+            if layer is None:
+                latents = latents[:, :latent_size]
+            else:
+                latents = layer(latents, training=True)
+            logits = decoder(latents, training=True)
+            loss = tf.reduce_sum(
+                tf.nn.sigmoid_cross_entropy_with_logits(labels=images, logits=logits)
+            )
+            if layer is not None:
+                loss += sum(layer.losses)
+        gradients = tape.gradient(loss, [v.value for v in variables])
+        optimizer.apply(gradients, variables)
+        return loss
+
+    return lambda: step().numpy()
+
+
+def training_cost() -> list[timing.Row]:
+    """Ratio of a training step with each quantizer to one without."""
+    import keras
+
+    rows = []
+    for name, (size, latent_size, make) in _autoencoder_cases().items():
+        sides = {
+            name: _training_step(size, latent_size, make()),
+            "no quantizer": _training_step(size, latent_size, None),
+        }
+        times = timing.measure(sides, repeats=25)
+        rows.append(
+            timing.compared(
+                "training step, Locatello 64x64x3, batch 64",
+                name,
+                "no quantizer",
+                times,
+                goal=1.05,
+            )
+        )
+        keras.backend.clear_session()
+    return rows
+
+
+# -------------------------------------------------------------- against another library
+
+
+def _shapes() -> dict[str, tuple[int, ...]]:
+    return {
+        "latent (64, 12)": (64, 12),
+        "latent (4096, 12)": (4096, 12),
+        "fsq (64, 12)": (64, 12),
+        "fsq (4096, 12)": (4096, 12),
+        "vq (64, 16 x 64)": (64, 16 * 64),
+    }
+
+
+def _our_layer(case: str, **kwargs: Any) -> Any:
+    import qlayers
+
+    if case.startswith("latent"):
+        return qlayers.LatentQuantizer(10, **kwargs)
+    if case.startswith("fsq"):
+        return qlayers.FiniteScalarQuantizer(12, **kwargs)
+    return qlayers.VectorQuantizer(512, 64, **kwargs)
+
+
+def our_step(case: str, jit_compile: bool, **kwargs: Any) -> timing.Side:
+    """Forward and backward of our layer, gradients to inputs and codebook."""
+    import tensorflow as tf
+
+    x = tf.constant(_rng.normal(size=_shapes()[case]).astype("float32"))
+    layer = _our_layer(case, **kwargs)
+    layer.build(x.shape)
+    variables = [variable.value for variable in layer.trainable_variables]
+
+    @tf.function(jit_compile=jit_compile)
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            z = layer(x, training=True)
+            loss = tf.reduce_sum(z * z) + sum(layer.losses, 0.0)
+        return tape.gradient(loss, [x, *variables])
+
+    return lambda: step(x)[0].numpy()
+
+
+def _their_layer(case: str) -> Any:
+    """The peer's layer of the same scheme, as cheap as its options allow.
+
+    LatentQuantize lists all combinations of values when it is made, which is impossible
+    for 10^12: it gets its 12 latents as 4 codebooks of 3. FSQ is told not to make
+    indices for the same reason, and to use the same symmetric grid.
+    """
+    import vector_quantize_pytorch as vqp
+
+    if case.startswith("latent"):
+        return vqp.LatentQuantize(levels=[10] * 3, dim=12, num_codebooks=4)
+    if case.startswith("fsq"):
+        return vqp.FSQ(levels=[12] * 12, return_indices=False, preserve_symmetry=True)
+    # By loss, as ours; its default (moving averages, rotated gradients) costs more.
+    return vqp.VectorQuantize(
+        dim=64,
+        codebook_size=512,
+        ema_update=False,
+        learnable_codebook=True,
+        rotation_trick=False,
+    )
+
+
+def their_step(case: str) -> timing.Side:
+    """Forward and backward of the peer's layer."""
+    import torch
+
+    shape = _shapes()[case]
+    if case.startswith("vq"):
+        shape = (64, 16, 64)
+    elif case.startswith("fsq"):
+        shape = (shape[0], 1, shape[1])
+    x = torch.tensor(_rng.normal(size=shape).astype("float32"), requires_grad=True)
+    layer = _their_layer(case).train()
+
+    def step() -> Any:
+        x.grad = None
+        layer.zero_grad()
+        z, *rest = layer(x)
+        loss = (z * z).sum()
+        if len(rest) == 2:
+            loss = loss + rest[1].sum()
+        loss.backward()
+        return x.grad.numpy()
+
+    return step
+
+
+OUR_VARIANTS: dict[str, dict[str, Any]] = {
+    "tf.function": {"jit_compile": False},
+    "tf.function, no usage": {"jit_compile": False, "track_usage": None},
+    "XLA": {"jit_compile": True},
+    "XLA, no usage": {"jit_compile": True, "track_usage": None},
+}
+
+
+def against_peer() -> list[timing.Row]:
+    """Ratio of forward + backward to vector-quantize-pytorch, and peak memory."""
+    rows = []
+    module = "benchmarks.quantizers"
+    for case in _shapes():
+        sides = {name: our_step(case, **kw) for name, kw in OUR_VARIANTS.items()}
+        peer = "vector-quantize-pytorch"
+        times = timing.measure({**sides, peer: their_step(case)}, repeats=25)
+        their_memory = timing.peak_memory_of(module, f"{peer}|{case}")
+        for name in OUR_VARIANTS:
+            rows.append(
+                timing.compared(
+                    case,
+                    name,
+                    peer,
+                    times,
+                    goal=1.0,
+                    ours_mb=timing.peak_memory_of(module, f"{name}|{case}"),
+                    peer_mb=their_memory,
+                )
+            )
+    return rows
+
+
+def peak_growth(side_and_case: str) -> float:
+    """Megabytes by which some steps raise the peak of this process."""
+    side, case = side_and_case.split("|")
+    is_ours = side in OUR_VARIANTS
+    step = our_step(case, **OUR_VARIANTS[side]) if is_ours else their_step(case)
+    before = timing.peak_megabytes()
+    for _ in range(MEMORY_STEPS):
+        step()
+    return timing.peak_megabytes() - before
+
+
+# ------------------------------------------------------------------------- running
+
+
+def run() -> list[timing.Row]:
+    """Everything that can be measured with what is installed."""
+    has_peer = True
+    try:
+        import vector_quantize_pytorch as _  # noqa: F401
+    except ImportError:
+        has_peer = False
+    timing.use_threads()
+    rows = training_cost()
+    if has_peer:
+        return rows + against_peer()
+    skipped = "skipped: vector-quantize-pytorch is not installed (extra `bench`)"
+    return [*rows, {"case": "latent, fsq, vq against a peer", "ours": skipped}]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--memory", help="only measure the peak memory of one case")
+    arguments = parser.parse_args()
+    if arguments.memory:
+        timing.use_threads()
+        print(peak_growth(arguments.memory))
+        return
+    timing.print_table(timing.machine(), run())
+
+
+if __name__ == "__main__":
+    main()
