@@ -71,7 +71,7 @@ class FactorModel(SavesRandomState, LatentModel):
         self.seed_generator = keras.random.SeedGenerator(assembly.discriminator.seed)
         # One pass gives the outputs and what the discriminator reads.
         self.watched = keras.Model(
-            assembly.graph.inputs,
+            assembly.graph.input,
             [assembly.graph.output, assembly.discriminator.input],
             name="watched",
         )

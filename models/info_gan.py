@@ -1,5 +1,6 @@
 """InfoWGAN-GP and its quantized-latent version."""
 
+import functools
 from typing import Any
 
 import keras
@@ -67,13 +68,12 @@ class InfoGan(SavesRandomState, LatentModel):
     ) -> None:
         parts, critic = _assemble_gan(networks, num_latents, quantizer)
 
-        def make_optimizer() -> Any:
-            return make_adam(learning_rate, weight_decay, beta_1, beta_2, clip_value)
-
         super().__init__(
             parts,
             reconstruction=Reconstruction("bce"),
-            make_optimizer=make_optimizer,
+            make_optimizer=functools.partial(
+                make_adam, learning_rate, weight_decay, beta_1, beta_2, clip_value
+            ),
             name="infowgan_gp" if quantizer is None else "ql_infowgan_gp",
         )
         # Measured by `evaluate` only; NaN, not 0, in the logs of training.

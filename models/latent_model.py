@@ -167,7 +167,7 @@ class LatentModel(keras.Model):
     def quantizer_inputs(self) -> Callable[[Tensor], Tensor]:
         """The part of the encoder before the quantizer, as a functional model."""
         if "_head" not in self.__dict__:
-            head = keras.Model(self.encoder.inputs, self.quantizer.input)
+            head = keras.Model(self.encoder.input, self.quantizer.input)
             # Not an attribute that Keras tracks: it would save the encoder twice.
             object.__setattr__(self, "_head", head)
         return self.__dict__["_head"]

@@ -1,5 +1,8 @@
 """Optimizers with the papers' partition of weight decay."""
 
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -48,3 +51,13 @@ def make_adam(
     optimizer = keras.optimizers.AdamW(weight_decay=weight_decay, **settings)
     optimizer.exclude_from_weight_decay(var_names=list(UNDECAYED))
     return optimizer
+
+
+def adam_maker(**settings: Any) -> Callable[[], keras.optimizers.Optimizer]:
+    """`make_adam` with arguments that are checked now and used later.
+
+    Raises:
+        TypeError: if `make_adam` does not know an argument.
+    """
+    inspect.signature(make_adam).bind(**settings)
+    return functools.partial(make_adam, **settings)

@@ -8,7 +8,7 @@ from models.assembly import Assembly
 from models.factor_model import FactorModel
 from models.latent_model import LatentModel
 from models.networks.choice import Networks
-from models.optimizers import make_adam
+from models.optimizers import adam_maker
 from models.reconstruction import Reconstruction
 from models.supervision import Supervision
 from qlayers.schedules import Schedulable, is_scheduled
@@ -42,7 +42,7 @@ def model_from(
     return LatentModel(
         parts,
         reconstruction=loss,
-        make_optimizer=lambda: make_adam(**optimizer),
+        make_optimizer=adam_maker(**optimizer),
         supervision=supervision,
         name=name,
     )
@@ -74,8 +74,8 @@ def factor_model_from(
     return FactorModel(
         parts,
         reconstruction=Reconstruction(reconstruction, reduction),
-        make_optimizer=lambda: make_adam(**optimizer),
-        make_discriminator_optimizer=lambda: make_adam(
+        make_optimizer=adam_maker(**optimizer),
+        make_discriminator_optimizer=adam_maker(
             name="discriminator_adam", **discriminator_optimizer
         ),
         two_batches=two_batches,

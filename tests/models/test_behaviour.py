@@ -1,0 +1,266 @@
+"""What each paper's method is for, at the smallest scale that shows it."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import models
+import qlayers
+from qlayers import metrics
+from tests.models.tiny import BATCH, fit, tiny_images, tiny_model
+
+
+def _values(variables):
+    return [np.array(v) for v in variables]
+
+
+def _all_equal(before, after):
+    return all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_gan_steps_leave_the_other_network_alone():
+    model = tiny_model("ql_infowgan_gp")
+    model.compile()
+    images = tf.constant(tiny_images())
+    encoder, generator = model.encoder_variables, model.generator_variables
+    assert not {id(v) for v in encoder} & {id(v) for v in generator}
+    # The codebook is the generator's.
+    assert any(v is model.quantizer.codebook for v in generator)
+
+    before = _values(encoder), _values(generator)
+    model._encoder_step(images)
+    assert _all_equal(before[1], _values(generator))
+    assert not _all_equal(before[0], _values(encoder))
+
+    before = _values(encoder), _values(generator)
+    model._generator_step(BATCH)
+    assert _all_equal(before[0], _values(encoder))
+    assert not _all_equal(before[1], _values(generator))
+
+
+@pytest.mark.parametrize("method", ["factor_vae", "factor_d_vae", "factor_qvae"])
+def test_factor_steps_leave_the_other_network_alone(method):
+    model = tiny_model(method)
+    model.compile()
+    images = tf.constant(tiny_images())
+    autoencoder = model.autoencoder_variables
+    discriminator = model.discriminator.discriminator_variables
+
+    before = _values(autoencoder), _values(discriminator)
+    read = model._autoencoder_step(images, None)
+    assert _all_equal(before[1], _values(discriminator))
+    assert not _all_equal(before[0], _values(autoencoder))
+
+    before = _values(autoencoder), _values(discriminator)
+    model._discriminator_step(read, read)
+    assert _all_equal(before[0], _values(autoencoder))
+    assert not _all_equal(before[1], _values(discriminator))
+
+
+def test_masked_categories_are_never_used():
+    active = [[1, 4], 3, None, [0]]
+    model = tiny_model("d_vae", active_values=active)
+    model.compile()
+    fit(model, steps=50)
+    images = tiny_images()
+    codes = model.codes(images)
+    assert set(codes[:, 0]) <= {1, 4}
+    # 3 of 8 categories, evenly: 0, 3.5 -> 4 (round half to even), 7.
+    assert set(codes[:, 1]) <= {0, 4, 7}
+    assert set(codes[:, 3]) == {0}
+    _, weights = model.quantizer(
+        model.quantizer_inputs(images), training=True, return_assignments=True
+    )
+    weights = np.array(weights)
+    assert weights[:, 0, [0, 2, 3, 5, 6, 7]].max() == 0.0
+    assert weights[:, 3, 1:].max() == 0.0
+
+
+def test_supervision_ties_latents_to_labels():
+    labels = np.stack([np.arange(BATCH) % 3, np.arange(BATCH) % 4], axis=1)
+    images = tiny_images()
+    # The labels show in the image: one in red, one in green.
+    images[..., 0] = labels[:, 0, None, None] / 2
+    images[..., 1] = labels[:, 1, None, None] / 3
+    model = tiny_model(
+        "d_vae",
+        supervision_weight=100.0,
+        label_sizes=(3, 4),
+        active_values=[3, 4, None, None],
+    )
+    model.compile(keras.optimizers.Adam(3e-3))
+    stream = tf.data.Dataset.from_tensors((images, (images, labels))).repeat()
+    model.fit(stream, steps_per_epoch=300, epochs=1, verbose=0)
+    codes = model.codes(images)
+    for j in range(2):
+        active = np.array(model.quantizer.active_categories[j])
+        np.testing.assert_array_equal(codes[:, j], active[labels[:, j]])
+
+
+def _mixed_derivative_share(decoder, latents, step=0.1):
+    """Squared mixed second differences over all squared second differences."""
+    z = np.asarray(latents, "float32")
+    n = z.shape[1]
+    base = np.array(decoder(z))
+
+    def shifted(*indices):
+        moved = z.copy()
+        for j in indices:
+            moved[:, j] += step
+        return np.array(decoder(moved))
+
+    single = [shifted(j) for j in range(n)]
+    mixed = total = 0.0
+    for j in range(n):
+        for k in range(j, n):
+            second = shifted(j, k) - single[j] - single[k] + base
+            energy = float(np.square(second).sum()) * (1 if j == k else 2)
+            total += energy
+            mixed += energy if j != k else 0.0
+    return mixed / total
+
+
+def test_normalized_hessian_penalty_lowers_mixed_derivatives():
+    shares = {}
+    for weight in (0.0, 1e-2):
+        model = tiny_model("tripod", nhp_weight=weight, klm_weight=0.0)
+        model.compile()
+        fit(model, steps=300)
+        shares[weight] = _mixed_derivative_share(
+            model.decoder, model.encode(tiny_images())
+        )
+    assert shares[1e-2] < 0.8 * shares[0.0], shares
+
+
+def _correlated_images(count=256):
+    """Brightness and width of a bar, strongly correlated."""
+    generator = np.random.default_rng(1)
+    first = generator.uniform(size=count)
+    second = np.clip(first + 0.1 * generator.normal(size=count), 0, 1)
+    column = np.arange(8).reshape(1, 1, 8, 1)
+    inside = 1 / (1 + np.exp(2 * (column - 8 * second.reshape(-1, 1, 1, 1))))
+    images = np.broadcast_to(inside * first.reshape(-1, 1, 1, 1), (count, 8, 8, 3))
+    return images.astype("float32")
+
+
+def _gaussian_total_correlation(latents):
+    """Of Gaussian latents with these correlations: -log det(correlation) / 2."""
+    latents = latents + 1e-3 * np.random.default_rng(0).normal(size=latents.shape)
+    return -0.5 * np.linalg.slogdet(np.corrcoef(latents.T))[1]
+
+
+@pytest.mark.parametrize("method", ["factor_vae", "factor_d_vae"])
+def test_total_correlation_falls(method):
+    images = _correlated_images()
+    correlation = {}
+    for weight in (1e-6, 100.0):
+        model = tiny_model(method, tc_weight=weight, kl_weight=0.01)
+        model.compile(
+            keras.optimizers.Adam(1e-3),
+            discriminator_optimizer=keras.optimizers.Adam(3e-3),
+        )
+        stream = tf.data.Dataset.from_tensors(images).repeat()
+        model.fit(stream, steps_per_epoch=400, epochs=1, verbose=0)
+        # Of samples: that is what the discriminator sees.
+        latents = np.array(model.encoder(images, training=True))
+        correlation[weight] = _gaussian_total_correlation(latents)
+    assert correlation[100.0] < 0.7 * correlation[1e-6], correlation
+
+
+def test_cliff_aligns_a_rotated_grid():
+    """Cells on a grid, rotated by 25 degrees; a linear encoder finds the axes."""
+    generator = np.random.default_rng(0)
+    cells = generator.integers(0, 3, size=(2000, 2))
+    # No two gaps alike, so that the axes are told apart by nothing but cliffs.
+    edges = np.array([[0.0, 1.0, 2.5], [0.0, 1.5, 2.2]])
+    widths = np.array([[0.6, 1.0, 0.7], [1.0, 0.4, 0.9]])
+    uniform = generator.uniform(size=cells.shape)
+    sources = np.stack(
+        [
+            edges[j][cells[:, j]] + widths[j][cells[:, j]] * uniform[:, j]
+            for j in (0, 1)
+        ],
+        axis=1,
+    )
+    sources = (sources - sources.mean(0)) / sources.std(0)
+    angle = np.deg2rad(25)
+    rotation = np.array(
+        [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+    )
+    observed = (sources @ rotation.T).astype("float32")
+
+    inputs = keras.Input((2,))
+    encode = keras.layers.Dense(2, kernel_initializer="identity", use_bias=False)
+    z = encode(inputs)
+    outputs = qlayers.Cliff(
+        1.0, univariate_weight=0.0, bivariate_weight=1.0, uniform_weight=1.0, seed=0
+    )(z)
+    model = keras.Model(inputs, outputs)
+    model.compile(keras.optimizers.Adam(1e-2))
+    before = float(metrics.mcc(sources, observed))
+    model.fit(observed, batch_size=500, epochs=150, verbose=0)
+    after = float(metrics.mcc(sources, np.array(encode(observed))))
+    # A rotation by 25 degrees has correlations of about cos(25) = 0.906 at best.
+    assert before < 0.92, before
+    assert after > 0.99, (before, after)
+
+
+def test_traversal_takes_the_values_of_the_codebook():
+    model = tiny_model("qlae", num_values=5)
+    image = tiny_images()[0]
+    rows = models.traverse(model, image, num_steps=5)
+    assert rows.shape == (4, 5, 8, 8, 3)
+    z = model.encode(image[None])[0]
+    table = np.sort(np.array(model.quantizer.value_table()), axis=1)
+    moved = z.copy()
+    moved[2] = table[2, 3]
+    np.testing.assert_allclose(rows[2, 3], model.decode(moved[None])[0], atol=1e-6)
+
+
+def test_swapping_all_of_one_latent_model_gives_the_other_image():
+    model = tiny_model("qlae")
+    first, second = tiny_images()[:2]
+    rows = models.swap_latents(model, first, second)
+    ours, theirs = model.encode(np.stack([first, second]))
+    mixed = ours.copy()
+    mixed[1] = theirs[1]
+    np.testing.assert_allclose(rows[1], model.decode(mixed[None])[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("quantizer", "regularizer", "message"),
+    [
+        (
+            lambda: qlayers.FiniteScalarQuantizer(5),
+            lambda: qlayers.MinibatchTotalCorrelation(1.0, dataset_size=10),
+            "GaussianLatent",
+        ),
+        (
+            lambda: qlayers.OrderedCategoricalQuantizer(5),
+            lambda: qlayers.Cliff(1.0),
+            "continuous",
+        ),
+    ],
+)
+def test_combinations_without_sense_say_so(quantizer, regularizer, message):
+    networks = models.Networks("style", (8, 8, 3), width=0.1)
+    with pytest.raises(ValueError, match=message):
+        models.assemble(
+            networks, 3, quantizer=quantizer(), regularizers=[regularizer()]
+        )
+
+
+def test_unknown_names_list_the_known_ones():
+    with pytest.raises(ValueError, match="qlae_global"):
+        models.build("qlea", (8, 8, 3), 4)
+    with pytest.raises(ValueError, match="residual"):
+        models.build("qlae", (8, 8, 3), 4, network="resudial")
+    with pytest.raises(TypeError, match="num_values"):
+        models.build("qlae", (8, 8, 3), 4, num_vales=10)
+
+
+def test_loss_of_the_user_is_refused():
+    model = tiny_model("ae")
+    with pytest.raises(ValueError, match="reconstruction"):
+        model.compile(loss="mse")
