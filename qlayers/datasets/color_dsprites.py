@@ -9,6 +9,7 @@ import tensorflow as tf
 from qlayers.datasets.factor_dataset import NUISANCE
 from qlayers.datasets.grid_dataset import GridDataset
 from qlayers.datasets.samplers import random_generator
+from qlayers.datasets.stream_guard import graph_callback
 
 
 def _random_colours(n: int, generator: np.random.Generator) -> npt.NDArray[np.float32]:
@@ -49,7 +50,7 @@ class ColorDsprites(GridDataset):
             )
 
         count = tf.shape(sources)[0]
-        colours = tf.numpy_function(draw, [count, step], tf.float32, stateful=False)
+        colours = graph_callback(draw, [count, step], tf.float32)
         masks = self._sprites._render_tensor(sources, seed, step)
         coloured = tf.cast(masks, tf.float32) * tf.ensure_shape(
             colours, (None, 1, 1, 3)

@@ -29,6 +29,8 @@ class ContinuousDataset(FactorDataset):
         distribution: the density of the sources.
     """
 
+    _source_type = tf.float32
+
     def __init__(
         self,
         name: str,
@@ -46,13 +48,17 @@ class ContinuousDataset(FactorDataset):
         self.image_shape = image_shape
         self.distribution = distribution
         self.num_images = num_images
+        # Compiled, because eager sampling takes longer than painting the images.
+        self._sample_points = tf.function(
+            lambda n, pair: distribution.sample(n, seed=pair)
+        )
         self._points: FloatArray | None = None
         if num_images is not None:
             self._points = self._fresh(num_images, data_seed, 0)
 
     def _fresh(self, n: int, seed: int, step: int) -> FloatArray:
         pair = tf.constant([seed % 2**31, step % 2**31], tf.int32)
-        return self.distribution.sample(n, seed=pair).numpy().astype(np.float32)
+        return self._sample_points(tf.constant(n), pair).numpy().astype(np.float32)
 
     def _draw(
         self, n: int, seed: int, step: int, sampler: Sampler | None
@@ -76,6 +82,15 @@ class ContinuousDataset(FactorDataset):
         chosen = sampler or UniformSampler()
         picks = chosen.batch(space, len(self._points), seed, step, n)
         return self._points[picks[:, 0]]
+
+    def _draw_tensor(
+        self, n: int, seed: int, step: tf.Tensor, sampler: Sampler | None
+    ) -> Any:
+        if self._points is not None:
+            return super()._draw_tensor(n, seed, step, sampler)
+        # Not by a callback: TensorFlow inside a callback can starve its own threads.
+        pair = tf.stack([tf.constant(seed % 2**31), tf.cast(step % 2**31, tf.int32)])
+        return self.distribution.sample(n, seed=pair)
 
     def _draw_distinct(self, n: int, seed: int) -> FloatArray:
         if self._points is None:

@@ -30,9 +30,9 @@ def paint_discs(
     corners = np.floor(centres - window / 2 + 0.5).astype(np.int64)
     corners = np.clip(corners, 0, size - window)
     columns, rows = (corners[:, axis, None] + np.arange(window) for axis in (0, 1))
-    across = (columns + np.float32(0.5) - centres[:, :1]) ** 2
-    down = (rows + np.float32(0.5) - centres[:, 1:]) ** 2
-    distance = np.sqrt(down[:, :, None] + across[:, None, :]).astype(np.float32)
+    across = (columns + 0.5 - centres[:, :1]).astype(np.float32) ** 2
+    down = (rows + 0.5 - centres[:, 1:]).astype(np.float32) ** 2
+    distance = np.sqrt(down[:, :, None] + across[:, None, :])
     covered = np.clip(np.float32(radius + 0.5) - distance, 0, 1)[..., None]
     place = (
         np.arange(len(images))[:, None, None],

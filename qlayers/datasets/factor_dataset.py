@@ -1,6 +1,7 @@
 """The factor-aware view that every dataset offers."""
 
 import abc
+import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -9,6 +10,10 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from qlayers.datasets.samplers import Sampler, random_generator
+from qlayers.datasets.stream_guard import graph_callback
+
+_PARALLEL_BATCHES = max(2, min(8, os.cpu_count() or 2))
+_PREFETCHED_BATCHES = 4
 
 ImageDtype = Literal["float32", "uint8"]
 
@@ -137,25 +142,34 @@ class FactorDataset(abc.ABC):
         # Draw once here, so that a bad sampler fails now and not inside the graph.
         probe = self._draw(batch_size, seed, start, sampler)
 
-        def draw(step: np.int64) -> npt.NDArray[Any]:
-            return self._draw(batch_size, seed, int(step), sampler)
-
         def make_batch(step: tf.Tensor) -> Any:
-            sources = tf.numpy_function(draw, [step], probe.dtype, stateful=False)
-            sources = tf.ensure_shape(sources, probe.shape)
+            drawn = self._draw_tensor(batch_size, seed, step, sampler)
+            sources = tf.ensure_shape(tf.cast(drawn, probe.dtype), probe.shape)
             images = _finish_tensor(self._render_tensor(sources, seed, step), dtype)
             images = tf.ensure_shape(images, (batch_size, *self.image_shape))
             return (images, sources) if with_sources else images
 
         steps = tf.data.Dataset.range(start, tf.int64.max)
-        batches = steps.map(make_batch, num_parallel_calls=tf.data.AUTOTUNE)
-        return batches.prefetch(tf.data.AUTOTUNE)
+        # Fixed sizes: an automatic buffer may grow, and thereby call Python, while the
+        # program is ending.
+        batches = steps.map(make_batch, num_parallel_calls=_PARALLEL_BATCHES)
+        return batches.prefetch(_PREFETCHED_BATCHES)
 
     @abc.abstractmethod
     def _draw(
         self, n: int, seed: int, step: int, sampler: Sampler | None
     ) -> npt.NDArray[Any]:
         """Sources of batch `step` of the stream with this seed."""
+
+    def _draw_tensor(
+        self, n: int, seed: int, step: tf.Tensor, sampler: Sampler | None
+    ) -> Any:
+        """The same inside a graph."""
+
+        def draw(number: np.int64) -> npt.NDArray[Any]:
+            return self._draw(n, seed, int(number), sampler)
+
+        return graph_callback(draw, [step], self._source_type)
 
     @abc.abstractmethod
     def _draw_distinct(self, n: int, seed: int) -> npt.NDArray[Any]:
@@ -178,10 +192,11 @@ class FactorDataset(abc.ABC):
             return self._render(array, random_generator(seed, int(number), NUISANCE))
 
         image_type = tf.uint8 if self._stores_bytes else tf.float32
-        images = tf.numpy_function(render, [sources, step], image_type, stateful=False)
+        images = graph_callback(render, [sources, step], image_type)
         return tf.ensure_shape(images, (None, *self.image_shape))
 
     _stores_bytes: bool = True
+    _source_type: tf.DType = tf.int64
 
     def __repr__(self) -> str:
         sizes = ", ".join(

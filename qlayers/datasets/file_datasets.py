@@ -47,6 +47,7 @@ def open_file_dataset(
     manual = Path(manual_dir or root / "downloads" / "manual").expanduser()
     config = _config(builder_class, variant, file, manual, allow_partial)
     builder = builder_class(config=config, data_dir=str(root))
+    builder.source_file = file
     shipped = None if builder.is_prepared() or file else _shipped_by_tfds(name, root)
     if shipped is not None:
         space, records = builder.space, _records(shipped, _number_from_labels(builder))
@@ -84,9 +85,7 @@ def _config(
             f"Unknown variant {chosen!r}; expected one of {sorted(configs)}."
         )
     config = configs[chosen]
-    if allow_partial:
-        return config.as_partial(file, manual)
-    return config.with_file(file) if file else config
+    return config.as_partial(file, manual) if allow_partial else config
 
 
 def _prepare(builder: FactorGridBuilder, manual: Path) -> None:

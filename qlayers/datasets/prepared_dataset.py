@@ -10,6 +10,7 @@ from qlayers.datasets.factor_space import FactorSpace, IntArray
 from qlayers.datasets.grid_dataset import GridDataset
 from qlayers.datasets.record_index import RecordIndex, decode_pictures
 from qlayers.datasets.resize import resize_tensor
+from qlayers.datasets.stream_guard import graph_callback
 
 _CHUNK = 256
 
@@ -66,9 +67,7 @@ class PreparedDataset(GridDataset):
             return np.array(self._records.read(index), dtype=object)
 
         return self._decode(
-            tf.ensure_shape(
-                tf.numpy_function(read, [sources], tf.string, stateful=False), (None,)
-            )
+            tf.ensure_shape(graph_callback(read, [sources], tf.string), (None,))
         )
 
     def _decode(self, encoded: Any) -> tf.Tensor:

@@ -10,6 +10,7 @@ from qlayers.datasets.factor_dataset import NUISANCE
 from qlayers.datasets.factor_space import FactorSpace
 from qlayers.datasets.grid_dataset import GridDataset
 from qlayers.datasets.samplers import random_generator
+from qlayers.datasets.stream_guard import graph_callback
 
 _INSTANCE = 1
 
@@ -62,6 +63,6 @@ class Smallnorb(GridDataset):
                 array, random_generator(seed, int(number), NUISANCE)
             )
 
-        full = tf.numpy_function(add, [sources, step], tf.int64, stateful=False)
+        full = graph_callback(add, [sources, step], tf.int64)
         full = tf.ensure_shape(full, (None, self._toys.space.num_factors))
         return self._toys._render_tensor(full, seed, step)

@@ -84,7 +84,8 @@ def test_object_grows_with_scale_and_stays_in_the_middle(dataset):
     assert np.all(np.diff(area, axis=0) > 0)
     columns = np.arange(64) + 0.5
     centre = (covered.sum(axis=-2) * columns).sum(axis=-1) / area
-    assert np.all(np.abs(centre - 32) < 1.5)
+    # Only the cube looks different from the left and from the right.
+    assert np.all(np.abs(centre[:, 1:] - 32) < 0.5)
 
 
 def test_resembles_published_frames(shared_data):

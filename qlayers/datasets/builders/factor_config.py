@@ -17,22 +17,20 @@ class FactorConfig(tfds.core.BuilderConfig):
         space: the factors, in the order of the file.
         image_shape: shape of the stored images.
         file_name: name of the published file.
+        sha256: its published SHA-256, if any.
         md5: its published MD5, where there is no SHA-256.
         partial: accepts a file that holds only the first part of the grid or has
             other than the published size.
-        file: path of the file, instead of a download or the manual directory.
+        file: path of that file.
     """
 
     space: FactorSpace | None = None
     image_shape: tuple[int, int, int] = (64, 64, 3)
     file_name: str = ""
+    sha256: str | None = None
     md5: str | None = None
     partial: bool = False
     file: str | None = None
-
-    def with_file(self, file: str | Path) -> "FactorConfig":
-        """The same variant, read from a given file."""
-        return dataclasses.replace(self, file=str(file))
 
     def as_partial(
         self, file: str | Path | None, directory: str | Path
@@ -54,5 +52,6 @@ class FactorConfig(tfds.core.BuilderConfig):
             name=f"{self.name}_partial_{digest}",
             partial=True,
             file=str(path),
+            sha256=None,
             md5=None,
         )

@@ -10,6 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow_datasets as tfds
 from tensorflow_datasets.core import shuffle as tfds_shuffle
+from tensorflow_datasets.core.download.download_manager import (
+    NonMatchingChecksumError,
+)
 
 from qlayers.datasets.builders.factor_config import FactorConfig
 from qlayers.datasets.factor_space import FactorSpace, IntArray
@@ -59,6 +62,9 @@ class FactorGridBuilder(  # type: ignore[call-arg]
     BYTES_PER_IMAGE = 4500
 
     builder_config: FactorConfig
+
+    # Path of the published file, instead of a download or the manual directory.
+    source_file: str | Path | None = None
 
     @property
     def space(self) -> FactorSpace:
@@ -121,16 +127,19 @@ class FactorGridBuilder(  # type: ignore[call-arg]
     def _locate(self, dl_manager: tfds.download.DownloadManager) -> Any:
         """Finds the published file and checks what can be checked before reading."""
         config = self.builder_config
-        if config.file:
-            path = Path(config.file)
+        given = config.file or self.source_file
+        if given:
+            path = Path(given)
         elif self.URL is None:
             path = self._manual_file(dl_manager, config.file_name)
         elif self.URL in (self.url_infos or {}):
             # TFDS compares the SHA-256 and prefers a copy in the manual directory.
-            path = Path(dl_manager.download(self.URL))
+            path = self._download(dl_manager)
         else:
             path = self._manual_file_or_download(dl_manager, config.file_name)
         check_is_data(path)
+        if config.sha256 and given:
+            check_digest(path, "sha256", config.sha256)
         if config.md5:
             check_digest(path, "md5", config.md5)
         return path
@@ -156,7 +165,31 @@ class FactorGridBuilder(  # type: ignore[call-arg]
         try:
             return self._manual_file(dl_manager, file_name)
         except DatasetFileError:
-            return Path(dl_manager.download(self.URL))
+            return self._download(dl_manager)
+
+    def _download(self, dl_manager: tfds.download.DownloadManager) -> Path:
+        return self._fetch(dl_manager, {"file": self.URL})["file"]
+
+    def _fetch(
+        self, dl_manager: tfds.download.DownloadManager, urls: dict[str, Any]
+    ) -> dict[str, Path]:
+        """Downloads files or finds them in the manual directory."""
+        instructions = " ".join(str(self.MANUAL_DOWNLOAD_INSTRUCTIONS).split())
+        try:
+            found = dl_manager.download(urls)
+        except NonMatchingChecksumError as error:
+            raise DatasetFileError(
+                ", ".join(urls.values()),
+                f"what was downloaded, or found in the manual directory, is not the "
+                f"published file ({' '.join(str(error).split())}).",
+            ) from error
+        except (tfds.download.DownloadError, OSError) as error:
+            raise DatasetFileError(
+                ", ".join(urls.values()),
+                f"the download failed ({' '.join(str(error).split())}).",
+                instructions,
+            ) from error
+        return {key: Path(path) for key, path in found.items()}
 
     def _check_disk_space(self) -> None:
         folder = Path(self.data_dir)

@@ -19,9 +19,10 @@ _FILE_NAME = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.hdf5"
 
 
 class Builder(FactorGridBuilder):
-    """Reads the HDF5 file or, given as `file`, its .npz twin.
+    """Reads the HDF5 file.
 
-    A partial file may also be a complete sub-grid with fewer values per factor.
+    A partial file, given as `file`, may also be the .npz twin or a complete sub-grid
+    with fewer values per factor.
     """
 
     HOMEPAGE = "https://github.com/deepmind/dsprites-dataset"
@@ -42,6 +43,7 @@ class Builder(FactorGridBuilder):
             space=DSPRITES,
             image_shape=(64, 64, 1),
             file_name=_FILE_NAME,
+            sha256="729fa22e884c9c500e1f17415d580746b4c5894fbbb780a1319bbcfa39a745bb",
         )
     ]
 

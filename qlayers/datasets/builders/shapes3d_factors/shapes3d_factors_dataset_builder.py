@@ -40,6 +40,7 @@ class Builder(FactorGridBuilder):
             description="All 480,000 images.",
             space=SHAPES3D,
             file_name="3dshapes.h5",
+            sha256="0a0f6ed98baff276a50f3a081a7434d788da63cb135a98189b2a5b5769be1785",
         )
     ]
 

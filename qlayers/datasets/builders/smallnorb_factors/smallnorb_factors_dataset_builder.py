@@ -28,7 +28,7 @@ class Builder(FactorGridBuilder):
 
     Together they fill the grid of categories, toys, elevations, azimuths and lights.
     Only the first camera's picture is kept, resized from 96 to 64 pixels, as in
-    Locatello et al. 2019.
+    Locatello et al. 2019. A given file stands for the six in its folder.
     """
 
     HOMEPAGE = _FOLDER
@@ -50,11 +50,12 @@ class Builder(FactorGridBuilder):
 
     def _locate(self, dl_manager: tfds.download.DownloadManager) -> Any:
         names = {f"{s}-{p}": f"{s}-{p}.mat.gz" for s in _STEMS for p in _PARTS}
-        if self.builder_config.file:
-            folder = Path(self.builder_config.file).parent
+        given = self.builder_config.file or self.source_file
+        if given:
+            folder = Path(given).parent
             return {key: folder / name for key, name in names.items()}
         urls = {key: _FOLDER + name for key, name in names.items()}
-        return {k: Path(path) for k, path in dl_manager.download(urls).items()}
+        return self._fetch(dl_manager, urls)
 
     def _chunks(self, source: dict[str, Path]) -> Iterator[Chunk]:
         for stem in _STEMS:
