@@ -19,7 +19,7 @@ class FactorDataset(Protocol):
 
     @property
     def factor_sizes(self) -> Any:
-        """How many values each factor has."""
+        """How many values each factor has; None for a continuous one."""
 
     def sample(self, n: int, seed: int) -> tuple[Any, Any]:
         """`n` random (sources, images)."""
@@ -45,7 +45,14 @@ class FactorSampler:
         self._encode = encode
         self._batch_size = batch_size
         self._generator = np.random.default_rng(seed)
-        self.sizes = np.asarray(dataset.factor_sizes, np.int64)
+        sizes = list(dataset.factor_sizes)
+        if any(size is None for size in sizes):
+            raise ValueError(
+                "`dataset.factor_sizes` must be finite, as images that share a factor "
+                f"are compared; received {sizes}. Continuous factors have no such "
+                "score: use `mcc`."
+            )
+        self.sizes = np.asarray(sizes, np.int64)
         # Fixing a factor that never varies would be a question without an answer.
         self.choices = np.flatnonzero(self.sizes > 1)
         if len(self.choices) == 0:

@@ -158,6 +158,13 @@ class TestBoth:
         with pytest.raises(ValueError, match="factor_sizes"):
             score(Still(), decode, **SMALL)
 
+    def test_continuous_factors(self, score):
+        class Smooth(TinyShapes):
+            factor_sizes = (4, None, 5)
+
+        with pytest.raises(ValueError, match=r"factor_sizes.*finite"):
+            score(Smooth(), decode, **SMALL)
+
     def test_constant_factors_are_never_chosen(self, score):
         class Half(TinyShapes):
             factor_sizes = (4, 1, 5)
