@@ -87,7 +87,7 @@ class RunConfig:
     evaluation_size: int
     log_every: int
     psnr_threshold: float | None
-    select: str = "infom"
+    select: str
     metrics: str = "standard"
     protocol: str = "paper"
     strategy: str = "none"

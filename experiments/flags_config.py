@@ -66,7 +66,10 @@ def define_run_flags(with_names: bool = True) -> None:
         "Least PSNR in dB of a reported checkpoint. Default: the recipe's; 0 for none.",
     )
     flags.DEFINE_enum(
-        "select", "infom", run_config.SELECTIONS, "How the checkpoint is chosen."
+        "select",
+        None,
+        run_config.SELECTIONS,
+        "How the reported checkpoint is chosen. Default: the recipe's.",
     )
     flags.DEFINE_enum(
         "metrics", "standard", ["fast", "standard", "all"], "Final metrics."
@@ -108,6 +111,7 @@ def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         "network",
         "width",
         "psnr_threshold",
+        "select",
     ):
         if getattr(values, name) is not None:
             settings[name] = getattr(values, name)
@@ -118,7 +122,6 @@ def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         if given:
             settings[f"{name}_options"] = dict(map(parse_assignment, given))
     for name in (
-        "select",
         "metrics",
         "protocol",
         "strategy",

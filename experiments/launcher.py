@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from absl import app, flags
 
-from experiments.run_directory import WorkdirInUseError
+from experiments.folder_lock import WorkdirInUseError
 
 BAD_USAGE, IN_USE, TERMINATED = 2, 3, 143
 

@@ -57,6 +57,10 @@ class Progress:
             self.stream.write(line + "\n")
         self.stream.flush()
 
+    def restart_clock(self) -> None:
+        """Leaves out of the speed what was done since the last update."""
+        self._last_time = time.monotonic()
+
     def line(self, step: int, terms: Mapping[str, float], now: float) -> str:
         """The text of the line."""
         done = step - self._first_step

@@ -7,6 +7,9 @@ from typing import Any
 
 CPU_EVERY_RUN: dict[str, Any] = {"evaluation_size": 5_000, "log_every": 50}
 
+# In dB, at 32x32.
+CPU_PSNR_THRESHOLDS = {"mini_shapes3d": 25.0, "shapes3d": 25.0}
+
 # QLAE's networks without the layers that keep the resolution: 16, 32 and 64 channels.
 _SMALL_STYLE = {
     "image_size": 32,

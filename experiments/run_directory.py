@@ -1,26 +1,20 @@
 """The folder of one run."""
 
-import fcntl
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from experiments.config import OPERATIONAL, RunConfig
 from experiments.files import PARTIAL, read_json, write_json
+from experiments.folder_lock import FolderLock
 from experiments.provenance import provenance
 from experiments.row_file import RowFile
 
 
-class WorkdirInUseError(RuntimeError):
-    """Another process works in the folder."""
-
-
-class RunDirectory:
+class RunDirectory(FolderLock):
     """Names the files of a run and keeps other processes out.
 
-    Used as a context manager it holds the folder's lock, which the operating system
-    releases when the process ends, however it ends.
+    Used as a context manager it holds the folder's lock.
 
     Args:
         path: The folder; made when it is entered.
@@ -34,7 +28,7 @@ class RunDirectory:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        super().__init__(path)
         self.config_file = self.path / "config.json"
         self.metrics_file = self.path / "metrics.json"
         self.checkpoints = self.path / "checkpoints"
@@ -42,36 +36,11 @@ class RunDirectory:
         self.evaluations = RowFile(self.path / "evaluations.jsonl")
         self.pictures = self.path / "pictures"
         self.projector = self.path / "projector"
-        self._lock: int | None = None
 
     def __enter__(self) -> "RunDirectory":
-        self.path.mkdir(parents=True, exist_ok=True)
-        lock_file = self.path / ".lock"
-        lock = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(lock, 32).decode(errors="replace").strip() or "unknown"
-            os.close(lock)
-            raise WorkdirInUseError(
-                f"{self.path} is in use by process {owner}. Wait for it, or choose "
-                "another --workdir."
-            ) from None
-        os.ftruncate(lock, 0)
-        os.write(lock, f"{os.getpid()}\n".encode())
-        self._lock = lock
+        super().__enter__()
         self._remove_partial_files()
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
 
     def _remove_partial_files(self) -> None:
         """What a killed process left half written."""

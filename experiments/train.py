@@ -20,7 +20,7 @@ FLAGS = flags.FLAGS
 define_run_flags()
 flags.DEFINE_string("workdir", None, "Folder of the run.", required=True)
 flags.DEFINE_bool("dry_run", False, "Print the resolved settings and stop.")
-flags.DEFINE_bool("pictures", False, "Write TensorBoard files and pictures.")
+flags.DEFINE_bool("pictures", True, "Write TensorBoard files and pictures.")
 
 
 def main(arguments: Sequence[str]) -> int | None:

@@ -61,7 +61,7 @@ class TrainingRun:
         config: RunConfig,
         workdir: str | Path,
         report: Callable[[str], None] = print,
-        pictures: bool = False,
+        pictures: bool = True,
     ) -> None:
         self.config = config
         self.directory = RunDirectory(workdir)
@@ -103,7 +103,8 @@ class TrainingRun:
             model = build_model(self.config, self.dataset)
         # Scored without touching the running means of the model in training.
         self.copy = build_model(self.config, self.dataset) if self.writes else model
-        if self.writes and not self.directory.start(self.config):
+        if self.writes:
+            self.directory.start(self.config)
             self._describe(model)
         self.model = model
         self.sample = selection_sample(self.config, self.dataset)
@@ -128,6 +129,8 @@ class TrainingRun:
 
     def _describe(self, model: LatentModel) -> None:
         record = read_json(self.directory.config_file)
+        if "model" in record:
+            return
         record["model"] = describe_model(model)
         write_json(self.directory.config_file, record)
 
@@ -138,9 +141,9 @@ class TrainingRun:
 
             self.board = Board(self.config, self.directory, self.copy, self.dataset)
 
-    def _log(self, step: int, terms: dict[str, float], speed: float) -> None:
+    def _log(self, step: int, terms: dict[str, float]) -> None:
         if self.board is not None:
-            self.board.log(step, terms, speed, self.model)
+            self.board.log(step, terms, self.model)
 
     def _evaluate(self, step: int) -> None:
         if not self.writes:

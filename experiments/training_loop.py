@@ -21,15 +21,14 @@ class Hooks:
     """What the loop calls.
 
     Attributes:
-        log: With the step, the loss terms and images per second, every `log_every`
-            steps.
+        log: With the step and the loss terms, every `log_every` steps.
         evaluate: With the step, every `evaluate_every` steps, before the first and
             after the last.
         stopping: Whether to stop after the current step.
         report: With a line of text for the user.
     """
 
-    log: Callable[[int, dict[str, float], float], None]
+    log: Callable[[int, dict[str, float]], None]
     evaluate: Callable[[int], None]
     stopping: Callable[[], bool] = lambda: False
     report: Callable[[str], None] = print
@@ -117,6 +116,7 @@ class TrainingLoop:
                 self._log(logs, progress)
             if self.step % config.evaluate_every == 0 or finished:
                 self.hooks.evaluate(self.step)
+                progress.restart_clock()
             stopping = self.hooks.stopping()
             if finished or stopping or self._is_due():
                 self._save()
@@ -135,7 +135,7 @@ class TrainingLoop:
         if self.writes:
             progress.update(self.step, terms)
             self.directory.history.append({"step": self.step, **terms})
-        self.hooks.log(self.step, terms, progress.images_per_second)
+        self.hooks.log(self.step, terms)
 
     def _is_due(self) -> bool:
         if self.config.strategy == "multiworker":

@@ -1,8 +1,20 @@
 """Keras callbacks: what to watch while a model trains."""
 
+from qlayers.callbacks.code_statistics import CodeStatistics as CodeStatistics
+from qlayers.callbacks.hyperparameter_summaries import (
+    write_hyperparameter_columns as write_hyperparameter_columns,
+)
+from qlayers.callbacks.hyperparameter_summaries import (
+    write_hyperparameters as write_hyperparameters,
+)
+from qlayers.callbacks.image_summaries import ImageSummaries as ImageSummaries
 from qlayers.callbacks.metrics_callback import (
     CheckpointSelection as CheckpointSelection,
 )
 from qlayers.callbacks.metrics_callback import (
     DisentanglementMetrics as DisentanglementMetrics,
 )
+from qlayers.callbacks.projector_files import ProjectorFiles as ProjectorFiles
+from qlayers.callbacks.score_summaries import ScoreSummaries as ScoreSummaries
+from qlayers.callbacks.step_callback import StepCallback as StepCallback
+from qlayers.callbacks.training_scalars import TrainingScalars as TrainingScalars

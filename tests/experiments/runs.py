@@ -13,6 +13,8 @@ SETTINGS = {
     "evaluate_every": 6,
     "evaluation_size": 200,
     "metrics": "fast",
+    "psnr_threshold": None,
+    "select": "infom",
     "checkpoint_seconds": 1e-3,
 }
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from experiments.checkpoints import CheckpointStore, read_snapshot
-from experiments.run_directory import RunDirectory, WorkdirInUseError
+from experiments.folder_lock import WorkdirInUseError
+from experiments.run_directory import RunDirectory
 from experiments.training import FINISHED, NOTHING_TO_DO, STOPPED, TrainingRun
 from experiments.training_loop import TrainingLoop
 from tests.experiments.runs import tiny_config
@@ -53,8 +54,8 @@ def crash_at(run, step):
     """Makes a run raise after its hook of a step, without a last checkpoint."""
     log = run._log
 
-    def crashing(at, terms, speed):
-        log(at, terms, speed)
+    def crashing(at, terms):
+        log(at, terms)
         if at == step:
             raise Crash
 

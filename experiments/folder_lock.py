@@ -1,0 +1,51 @@
+"""A lock on a folder."""
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+
+
+class WorkdirInUseError(RuntimeError):
+    """Another process works in the folder."""
+
+
+class FolderLock:
+    """Keeps other processes out of a folder while it is entered.
+
+    The operating system releases the lock when the process ends, however it ends.
+
+    Args:
+        path: The folder; made when the lock is entered.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._lock: int | None = None
+
+    def __enter__(self) -> "FolderLock":
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(lock, 32).decode(errors="replace").strip() or "unknown"
+            os.close(lock)
+            raise WorkdirInUseError(
+                f"{self.path} is in use by process {owner}. Wait for it, or choose "
+                "another --workdir."
+            ) from None
+        os.ftruncate(lock, 0)
+        os.write(lock, f"{os.getpid()}\n".encode())
+        self._lock = lock
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None

@@ -1,0 +1,130 @@
+"""Pictures of a trained model that a report shows."""
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+import models
+from experiments.config import QUANTIZED, RunConfig
+from experiments.evaluation import Evaluation
+from experiments.files import write_atomically, write_json
+from experiments.run_directory import RunDirectory
+from models.inspection import num_slots
+from qlayers.callbacks.code_statistics import code_frequencies
+from qlayers.callbacks.pictures import figure_pixels, image_grid, to_bytes
+from qlayers.metrics import plot_importance, plot_nmi
+
+NUM_BASES = 4
+NUM_STEPS = 10
+_LARGEST_SIDE = 64
+
+
+def write_pictures(
+    directory: RunDirectory,
+    model: models.LatentModel,
+    images: np.ndarray,
+    found: Evaluation,
+    config: RunConfig,
+    source_names: Sequence[str],
+) -> None:
+    """Writes sprites of traversals, latent swaps, heat maps and code frequencies.
+
+    `pictures/index.json` says what is there. A traversal sprite has a row for each
+    latent and a column for each of its values; one sprite belongs to a base image.
+
+    Args:
+        directory: Of the run.
+        model: The model that was scored.
+        images: Images to choose bases from.
+        found: Its final scores.
+        config: Of the run.
+        source_names: Names of the factors.
+    """
+    folder = directory.pictures
+    folder.mkdir(exist_ok=True)
+    bases = images[:NUM_BASES]
+    slots = num_slots(model, model.encode(bases[:1])[0])
+    index: dict[str, Any] = {
+        "side": int(min(_LARGEST_SIDE, images.shape[1])),
+        "latents": int(slots),
+        "steps": NUM_STEPS,
+        "sprites": [],
+        "codes": code_positions(config, model, bases),
+    }
+    save = functools.partial(_save, folder, side=index["side"])
+    for i, base in enumerate(bases):
+        save(f"base-{i}.png", base[None, None], gap=0)
+        rows = models.traverse(model, base, num_steps=NUM_STEPS)
+        save(f"traversal-{i}.png", rows, gap=0)
+        index["sprites"].append([f"base-{i}.png", f"traversal-{i}.png"])
+    swapped = models.swap_latents(model, bases[0], bases[1])
+    ends = np.stack([as_float(bases[0]), as_float(bases[1])])
+    save("swaps.png", np.concatenate([ends, swapped])[None], gap=1)
+    _save_heat_maps(folder, found, source_names)
+    if config.method in QUANTIZED:
+        index["frequencies"] = [
+            row.tolist()
+            for row in code_frequencies(
+                model.codes(images), model.quantizer.num_codes_of
+            )
+        ]
+    write_json(folder / "index.json", index)
+
+
+def code_positions(
+    config: RunConfig, model: models.LatentModel, bases: np.ndarray
+) -> list[list[int]]:
+    """Column of the traversal that is nearest to each base's own latents."""
+    from models.inspection import _values
+
+    latents = model.encode(bases)
+    positions = []
+    for z in latents:
+        slots = num_slots(model, z)
+        pieces = z.reshape(slots, -1)
+        row = []
+        for j in range(slots):
+            values = _values(model, j, NUM_STEPS).reshape(NUM_STEPS, -1)
+            row.append(int(np.square(values - pieces[j]).sum(axis=1).argmin()))
+        positions.append(row)
+    return positions
+
+
+def _save_heat_maps(folder: Path, found: Evaluation, names: Sequence[str]) -> None:
+    plots: dict[str, Callable[..., Any]] = {
+        "infomec": plot_nmi,
+        "dci": plot_importance,
+    }
+    for name, plot in plots.items():
+        if name in found.results:
+            pixels = figure_pixels(
+                plot(found.results[name], source_names=names), dpi=90
+            )
+            _write_png(folder / f"{name}.png", pixels)
+
+
+def _save(folder: Path, name: str, rows: np.ndarray, side: int, gap: int) -> None:
+    images = to_bytes(rows)
+    if images.shape[2] != side:
+        images = _resized(images, side)
+    _write_png(folder / name, image_grid(images, gap=gap))
+
+
+def _resized(images: np.ndarray, side: int) -> np.ndarray:
+    flat = images.reshape(-1, *images.shape[2:])
+    small = [np.asarray(Image.fromarray(image).resize((side, side))) for image in flat]
+    return np.stack(small).reshape(*images.shape[:2], side, side, 3)
+
+
+def _write_png(path: Path, pixels: np.ndarray) -> None:
+    image = Image.fromarray(pixels)
+    write_atomically(path, lambda partial: image.save(partial, optimize=True))
+
+
+def as_float(image: np.ndarray) -> np.ndarray:
+    """An image in [0, 1]."""
+    return image.astype("float32") / 255.0 if image.dtype == np.uint8 else image

@@ -1,0 +1,116 @@
+"""Trains many runs: methods x datasets x seeds x hyperparameters.
+
+    python -m experiments.sweep --methods=ae,qlae --seeds=0,1,2 --workdir=runs/study
+    python -m experiments.sweep --methods=qlae --grid=weight_decay=0.01,0.1 \\
+        --seeds=0,1 --workdir=runs/decay --engine=ray
+
+The same command again runs what is not finished. A trial that fails is tried once
+more; the others go on. Flags of `experiments.train` apply to every run.
+"""
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import flags
+
+from experiments.engines import ENGINES, run_local, run_ray
+from experiments.flags_config import define_run_flags, settings_from_flags
+from experiments.folder_lock import FolderLock
+from experiments.launcher import launch
+from experiments.run_directory import RunDirectory
+from experiments.sweep_plan import Trial, parse_grid, plan_sweep
+from experiments.trial_process import run_trial
+
+FLAGS = flags.FLAGS
+define_run_flags(with_names=False)
+flags.DEFINE_list("methods", ["qlae"], "Methods, separated by commas.")
+flags.DEFINE_list("datasets", ["mini_shapes3d"], "Datasets, separated by commas.")
+flags.DEFINE_list("seeds", ["0"], "Seeds, separated by commas.")
+flags.DEFINE_multi_string(
+    "grid", [], "A hyperparameter to vary: --grid=beta=1,3,10. May be repeated."
+)
+flags.DEFINE_string("workdir", None, "Folder of the sweep.", required=True)
+flags.DEFINE_enum("engine", "local", ENGINES, "Where trials run.")
+flags.DEFINE_integer("workers", 1, "Trials at a time (local).", lower_bound=1)
+flags.DEFINE_string("ray_address", None, "Of a Ray cluster; none: a local one.")
+flags.DEFINE_float("trial_cpus", 1, "CPUs of a trial (Ray).")
+flags.DEFINE_float("trial_gpus", 0, "GPUs of a trial (Ray).")
+flags.DEFINE_bool("pictures", True, "Write TensorBoard files and pictures.")
+flags.DEFINE_bool("dry_run", False, "List the trials and stop.")
+
+
+def main(arguments: Sequence[str]) -> int | None:
+    settings, hyperparameters = settings_from_flags(FLAGS)
+    trials = plan_sweep(
+        FLAGS.methods,
+        FLAGS.datasets,
+        [int(seed) for seed in FLAGS.seeds],
+        parse_grid(FLAGS.grid),
+        profile=FLAGS.profile,
+        settings=settings,
+        hyperparameters=hyperparameters,
+    )
+    root = Path(FLAGS.workdir)
+    if FLAGS.dry_run:
+        for trial in trials:
+            print(f"{trial.name}: {trial.config.steps} steps")
+        print(f"Would run {len(trials)} trials in {root}; nothing was written.")
+        return None
+    with FolderLock(root):
+        return run_sweep(trials, root)
+
+
+def run_sweep(trials: Sequence[Trial], root: Path) -> int:
+    """Runs what is not finished and prints how it went.
+
+    Returns:
+        The exit code: 0 if every trial is finished.
+    """
+    folders = [start_trial(trial, root) for trial in trials]
+    left = [folder for folder in folders if not is_finished(folder)]
+    done = len(folders) - len(left)
+    print(f"{len(folders)} trials, {done} of them finished before.", flush=True)
+    failed = []
+    for folder, status in _run(left):
+        done += status["state"] == "finished"
+        print(f"[{done}/{len(folders)}] {folder.name}: {status['state']}", flush=True)
+        if status["state"] != "finished":
+            failed.append(folder)
+    for folder in failed:
+        print(f"Failed twice: {folder.name}; see {folder / 'log.txt'}.")
+    if not failed:
+        print(f"All finished. python -m experiments.report --workdir={root}")
+    return 1 if failed else 0
+
+
+def _run(folders: Sequence[Path]):
+    if FLAGS.engine == "ray":
+        return run_ray(
+            folders,
+            FLAGS.pictures,
+            FLAGS.ray_address,
+            FLAGS.trial_cpus,
+            FLAGS.trial_gpus,
+        )
+    run = functools.partial(run_trial, pictures=FLAGS.pictures)
+    return run_local(folders, FLAGS.workers, run)
+
+
+def start_trial(trial: Trial, root: Path) -> Path:
+    """Makes a trial's folder and config, or checks the one that is there."""
+    with RunDirectory(root / trial.name) as directory:
+        directory.start(trial.config)
+        return directory.path
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a trial has been trained and scored."""
+    directory = RunDirectory(folder)
+    metrics = directory.load_metrics()
+    steps = directory.load_config().steps
+    return metrics is not None and metrics["trained_steps"] == steps
+
+
+if __name__ == "__main__":
+    launch(main)

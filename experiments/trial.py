@@ -1,0 +1,30 @@
+"""Runs one trial of a sweep, from the config in its folder.
+
+    python -m experiments.trial --workdir=runs/study/mini_shapes3d-qlae-seed0
+
+Started by `experiments.sweep`, each in a process of its own: what one trial does to
+its process, or its process to it, does not reach the others.
+"""
+
+from collections.abc import Sequence
+
+from absl import flags
+
+from experiments.launcher import TERMINATED, launch
+from experiments.run_directory import RunDirectory
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("workdir", None, "Folder of the trial.", required=True)
+flags.DEFINE_bool("pictures", True, "Write TensorBoard files and pictures.")
+
+
+def main(arguments: Sequence[str]) -> int | None:
+    config = RunDirectory(FLAGS.workdir).load_config()
+    from experiments.training import STOPPED, TrainingRun
+
+    outcome = TrainingRun(config, FLAGS.workdir, pictures=FLAGS.pictures).run()
+    return TERMINATED if outcome == STOPPED else None
+
+
+if __name__ == "__main__":
+    launch(main)

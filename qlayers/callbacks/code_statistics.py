@@ -1,0 +1,83 @@
+"""How codes are used, latent by latent, in TensorBoard."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from qlayers.callbacks.step_callback import StepCallback
+
+
+class CodeStatistics(StepCallback):
+    """Writes usage, perplexity and histograms of the codes of fixed inputs.
+
+    - `codes/usage` and `codes/perplexity`: means over latents; the same with
+      `_latent_<j>` for each latent;
+    - `codes/latent_<j>`: a histogram with one bucket for each code.
+
+    Args:
+        log_dir: Folder for TensorBoard.
+        inputs: (samples, ...) fixed inputs.
+        codes: Function from inputs to integer codes (samples, latents).
+        num_codes: Number of codes of each latent.
+        every_n_steps: Training steps between two writings.
+
+    Example:
+        >>> CodeStatistics("runs/0", images, model.codes, model.quantizer.num_codes_of)
+    """
+
+    def __init__(
+        self,
+        log_dir: str | os.PathLike[str],
+        inputs: npt.ArrayLike,
+        codes: Callable[[Any], Any],
+        num_codes: Any,
+        every_n_steps: int = 1_000,
+    ) -> None:
+        super().__init__(log_dir, every_n_steps)
+        self.inputs = np.asarray(inputs)
+        self.codes = codes
+        self.num_codes = tuple(int(count) for count in num_codes)
+
+    def write(self, step: int, logs: dict[str, Any]) -> None:
+        import tensorflow as tf
+
+        codes = np.asarray(self.codes(self.inputs))
+        frequencies = code_frequencies(codes, self.num_codes)
+        usage = [float((row > 0).mean()) for row in frequencies]
+        perplexity = [perplexity_of(row) for row in frequencies]
+        for name, values in (("usage", usage), ("perplexity", perplexity)):
+            tf.summary.scalar(f"codes/{name}", float(np.mean(values)))
+            for j, value in enumerate(values):
+                tf.summary.scalar(f"codes/{name}_latent_{j}", value)
+        for j, count in enumerate(self.num_codes):
+            tf.summary.histogram(f"codes/latent_{j}", codes[:, j], buckets=count)
+
+
+def code_frequencies(
+    codes: npt.ArrayLike, num_codes: Any
+) -> list[npt.NDArray[np.float64]]:
+    """Share of the samples that have each code, latent by latent.
+
+    Args:
+        codes: (samples, latents) integers.
+        num_codes: Number of codes of each latent.
+    """
+    array = np.asarray(codes)
+    if array.ndim != 2 or array.shape[1] != len(num_codes):
+        raise ValueError(
+            f"`codes` must have shape (samples, {len(num_codes)}); received "
+            f"{array.shape}."
+        )
+    return [
+        np.bincount(column, minlength=count) / len(column)
+        for column, count in zip(array.T, num_codes, strict=True)
+    ]
+
+
+def perplexity_of(frequencies: npt.NDArray[np.float64]) -> float:
+    """`exp(entropy)` of a distribution: how many codes are in use, in effect."""
+    used = frequencies[frequencies > 0]
+    return float(np.exp(-(used * np.log(used)).sum()))

@@ -1,0 +1,55 @@
+"""Disentanglement scores and their heat maps in TensorBoard."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from qlayers.callbacks.pictures import figure_pixels
+from qlayers.callbacks.step_callback import StepCallback
+from qlayers.metrics import DCIResult, InfoMECResult, plot_importance, plot_nmi
+
+
+class ScoreSummaries(StepCallback):
+    """Writes metric results: every score over time, and the matrices behind them.
+
+    - `metrics/<metric>/<score>`: scalars;
+    - `nmi`: which latent knows which source (InfoMEC);
+    - `importance`: which latent predicts which source (DCI).
+
+    Args:
+        log_dir: Folder for TensorBoard.
+        results: Function that returns results by metric name, for example
+            `lambda: watch.latest.results` with a `DisentanglementMetrics` listed
+            before this callback.
+        source_names: Names of the sources.
+        every_n_steps: Training steps between two writings.
+
+    Example:
+        >>> watch = DisentanglementMetrics(sources, images, encoder, 5_000, ...)
+        >>> maps = ScoreSummaries("runs/0", lambda: watch.latest.results)
+        >>> model.fit(stream, callbacks=[watch, maps])
+    """
+
+    def __init__(
+        self,
+        log_dir: str | os.PathLike[str],
+        results: Callable[[], Mapping[str, Any]],
+        source_names: Sequence[str] | None = None,
+        every_n_steps: int = 1_000,
+    ) -> None:
+        super().__init__(log_dir, every_n_steps)
+        self.results = results
+        self.source_names = source_names
+
+    def write(self, step: int, logs: dict[str, Any]) -> None:
+        import tensorflow as tf
+
+        for metric, result in self.results().items():
+            for name, value in result.scores().items():
+                tf.summary.scalar(f"metrics/{metric}/{name}", value)
+            if isinstance(result, InfoMECResult):
+                figure = plot_nmi(result, source_names=self.source_names)
+                tf.summary.image("nmi", figure_pixels(figure)[None])
+            elif isinstance(result, DCIResult):
+                figure = plot_importance(result, source_names=self.source_names)
+                tf.summary.image("importance", figure_pixels(figure)[None])
