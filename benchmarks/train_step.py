@@ -1,0 +1,264 @@
+"""Time of a training step of whole models, against PyTorch and against the plain AE.
+
+    python -m benchmarks.train_step                # all cases
+    python -m benchmarks.train_step locatello 32   # those whose name has all words
+
+For each pair of networks and image size four sides take turns in one run: an
+autoencoder (AE) and a method, each as `models.build` makes it and as plain PyTorch
+(`benchmarks.torch_peers`) with the same layers, parameters, losses and optimizers.
+`ratio` is ours over PyTorch's (goal: at most 1), and, in the rows against our AE, what
+a method costs beyond the networks it shares with the AE.
+
+Our step is the function that `fit` calls, with every running mean and code count that
+the history shows; PyTorch's returns its loss alone. PyTorch gets the faster of its two
+memory formats, named in the row, and its fused Adam. Both have two threads.
+
+Times are medians over interleaved repeats. `best` is the ratio of the shortest times
+and `cpu` that of the processor time used, which other programs on the machine disturb
+less: OpenMP, unlike TensorFlow's pool, waits for the slowest thread at every operation.
+"""
+
+import os
+import statistics
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from benchmarks import timing
+
+# Threads that wait for work sleep: on a shared machine spinning ones slow both sides.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+REPEATS = 7
+NUM_LATENTS = 12
+TITLES = {
+    "ae": "AE",
+    "qlae": "QLAE",
+    "tripod": "Tripod",
+    "factor_qvae": "FactorQVAE",
+    "cliff": "Cliff",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Networks, image size and batch on which the AE and a method are timed.
+
+    Attributes:
+        method: The method beside the AE.
+        network: Family of the networks.
+        size: Side of the images.
+        width: Multiplies channels and units.
+        batch: Images on which an autoencoder is trained. FactorQVAE gets as many again
+            for its discriminator.
+        options: Of encoder and decoder.
+    """
+
+    method: str
+    network: str
+    size: int
+    width: float
+    batch: int
+    options: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        extra = "".join(f", {k}={v}" for k, v in self.options.items())
+        return (
+            f"{self.size}x{self.size}, {self.network} width {self.width:g}{extra}, "
+            f"batch {self.batch}"
+        )
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        return (self.size, self.size, 3)
+
+    @property
+    def loss(self) -> tuple[str, bool]:
+        """Kind of the reconstruction loss, and whether it is a sum over pixels."""
+        kind = "mse" if self.method == "factor_qvae" else "bce"
+        return kind, self.method == "cliff"
+
+    def images(self, method: str) -> np.ndarray:
+        """A batch for the AE or for the method."""
+        count = 2 * self.batch if method == "factor_qvae" else self.batch
+        rng = np.random.default_rng(0)
+        return rng.random((count, *self.image_shape), dtype="float32")
+
+
+# Widths and batches that keep a step of two threads below about a second.
+CASES = (
+    Case("qlae", "style", 32, 0.5, 64, {"preserving_layers": 0}),
+    Case("qlae", "style", 32, 0.5, 64, {"preserving_layers": 2}),
+    Case("tripod", "residual", 32, 0.25, 64),
+    Case("factor_qvae", "dalle", 32, 0.125, 64),
+    Case("cliff", "locatello", 32, 1.0, 64),
+    Case("qlae", "style", 64, 0.5, 64, {"preserving_layers": 0}),
+    Case("qlae", "style", 64, 0.5, 32, {"preserving_layers": 2}),
+    Case("tripod", "residual", 64, 0.125, 32),
+    Case("factor_qvae", "dalle", 64, 0.125, 32),
+    Case("cliff", "locatello", 64, 1.0, 64),
+)
+
+
+class CpuClock:
+    """A side that also notes the processor time of each of its calls."""
+
+    def __init__(self, side: timing.Side) -> None:
+        self.side = side
+        self.seconds: list[float] = []
+
+    def __call__(self) -> object:
+        start = time.process_time()
+        result = self.side()
+        self.seconds.append(time.process_time() - start)
+        return result
+
+
+# ------------------------------------------------------------------------- our side
+
+
+def our_model(case: Case, method: str) -> Any:
+    """The method, or the AE with the method's networks and reconstruction loss."""
+    import models
+
+    kind, summed = case.loss
+    hyperparameters: dict[str, Any] = {}
+    if method == "ae":
+        hyperparameters = {
+            "reconstruction": kind,
+            "reduction": "sum" if summed else "mean",
+        }
+    return models.build(
+        method,
+        case.image_shape,
+        NUM_LATENTS,
+        network=case.network,
+        width=case.width,
+        encoder_options=dict(case.options),
+        decoder_options=dict(case.options),
+        **hyperparameters,
+    )
+
+
+def our_side(case: Case, method: str) -> timing.Side:
+    """The step that `fit` runs, on an endless stream of one batch."""
+    import tensorflow as tf
+
+    model = our_model(case, method)
+    model.compile()
+    step = model.make_train_function()
+    batches = iter(tf.data.Dataset.from_tensors(case.images(method)).repeat())
+    return lambda: step(batches)["loss"].numpy()
+
+
+# ------------------------------------------------------------------------- PyTorch
+
+
+def torch_model(case: Case, method: str) -> Any:
+    """The same model in PyTorch."""
+    from benchmarks import torch_peers
+
+    return torch_peers.build(
+        method,
+        case.network,
+        case.image_shape,
+        NUM_LATENTS,
+        case.width,
+        loss=case.loss,
+        **case.options,
+    )
+
+
+def torch_side(case: Case, method: str) -> tuple[str, timing.Side]:
+    """The faster memory format of the two, and its step."""
+    from benchmarks import torch_peers
+
+    sides = {
+        name: torch_peers.side(
+            torch_model(case, method), method, case.images(method), name != "contiguous"
+        )
+        for name in ("contiguous", "channels_last")
+    }
+    times = timing.measure(sides, repeats=3, warmup=1)
+    faster = min(times, key=lambda name: min(times[name]))
+    return f"PyTorch, {faster}", sides[faster]
+
+
+# ------------------------------------------------------------------------- running
+
+
+def rows_of(case: Case, with_torch: bool = True) -> list[timing.Row]:
+    """Ratios of the AE and the method to PyTorch, and of the method to the AE."""
+    import keras
+
+    keras.utils.set_random_seed(0)
+    methods = ("ae", case.method)
+    ours = {method: TITLES[method] for method in methods}
+    peers: dict[str, str] = {}
+    sides = {ours[method]: our_side(case, method) for method in methods}
+    if with_torch:
+        for method in methods:
+            label, side = torch_side(case, method)
+            peers[method] = f"{TITLES[method]}, {label}"
+            sides[peers[method]] = side
+    clocks = {name: CpuClock(side) for name, side in sides.items()}
+    times = timing.measure(dict(clocks), repeats=REPEATS)
+    rows = [
+        _row(case, ours[method], peers[method], times, clocks, goal=1.0)
+        for method in peers
+    ]
+    overhead = _row(case, ours[case.method], ours["ae"], times, clocks)
+    keras.backend.clear_session()
+    return [*rows, overhead]
+
+
+def _row(
+    case: Case,
+    ours: str,
+    theirs: str,
+    times: dict[str, list[float]],
+    clocks: dict[str, CpuClock],
+    **more: object,
+) -> timing.Row:
+    # The first calls compile and allocate: the median of all calls is past them.
+    cpu = [statistics.median(clocks[name].seconds) for name in (ours, theirs)]
+    return timing.compared(
+        case.name,
+        ours,
+        theirs,
+        times,
+        best=min(times[ours]) / min(times[theirs]),
+        cpu=cpu[0] / cpu[1],
+        **more,
+    )
+
+
+def run(words: tuple[str, ...] = ()) -> list[timing.Row]:
+    """All cases whose name contains all of the words."""
+    with_torch = True
+    try:
+        import torch as _  # noqa: F401
+    except ImportError:
+        with_torch = False
+    timing.use_threads()
+    rows: list[timing.Row] = []
+    for case in CASES:
+        if all(word in f"{case.method} {case.name}" for word in words):
+            rows += rows_of(case, with_torch)
+            print(f"  {case.name}: done", file=sys.stderr, flush=True)
+    if not with_torch:
+        skipped = "skipped: torch is not installed (extra `bench`)"
+        rows.append({"case": "training steps against PyTorch", "ours": skipped})
+    return rows
+
+
+def main() -> None:
+    timing.print_table(timing.machine(), run(tuple(sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    main()
