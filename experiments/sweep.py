@@ -68,6 +68,8 @@ def run_sweep(trials: Sequence[Trial], root: Path) -> int:
         The exit code: 0 if every trial is finished.
     """
     folders = [start_trial(trial, root) for trial in trials]
+    if FLAGS.pictures:
+        _write_columns(trials, root)
     left = [folder for folder in folders if not is_finished(folder)]
     done = len(folders) - len(left)
     print(f"{len(folders)} trials, {done} of them finished before.", flush=True)
@@ -82,6 +84,17 @@ def run_sweep(trials: Sequence[Trial], root: Path) -> int:
     if not failed:
         print(f"All finished. python -m experiments.report --workdir={root}")
     return 1 if failed else 0
+
+
+def _write_columns(trials: Sequence[Trial], root: Path) -> None:
+    """Tells TensorBoard's HParams page which columns the sweep has."""
+    from experiments.board import hyperparameter_row
+    from experiments.summary import COLUMNS
+    from qlayers.callbacks import write_hyperparameter_columns
+
+    if not any(root.glob("events*")):
+        names = {name for t in trials for name in hyperparameter_row(t.config)}
+        write_hyperparameter_columns(root, sorted(names), list(COLUMNS))
 
 
 def _run(folders: Sequence[Path]):

@@ -1,0 +1,73 @@
+"""Sums up runs: a table beside the papers' numbers, and a page to explore them.
+
+    python -m experiments.report --workdir=runs/study
+    python -m experiments.report --workdir=runs/a,runs/b --output=reports/both
+
+Writes `report.md`, `report.json` and `report.html` (one file, opens anywhere).
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import flags
+
+from experiments.files import write_atomically, write_json
+from experiments.launcher import launch
+from experiments.report_page import make_page
+from experiments.summary import Group, find_runs, format_table, group_runs, table_rows
+
+FLAGS = flags.FLAGS
+flags.DEFINE_list("workdir", None, "Folders of runs or sweeps.", required=True)
+flags.DEFINE_string("output", None, "Folder of the report. Default: the first workdir.")
+flags.DEFINE_string("title", "Quantized, disentangled latents", "Of the page.")
+flags.DEFINE_integer(
+    "runs_per_group", 1, "Runs of each setting to explore on the page.", lower_bound=0
+)
+
+
+def main(arguments: Sequence[str]) -> int | None:
+    finished, unfinished = find_runs(FLAGS.workdir)
+    if not finished:
+        raise ValueError(
+            f"There is no finished run in {', '.join(FLAGS.workdir)}"
+            + (f" ({len(unfinished)} unfinished)." if unfinished else ".")
+        )
+    groups = group_runs(finished)
+    print(format_table(*table_rows(groups)))
+    for path in unfinished:
+        print(f"Not finished, left out: {path}")
+    folder = Path(FLAGS.output or FLAGS.workdir[0])
+    folder.mkdir(parents=True, exist_ok=True)
+    write_report(groups, folder, FLAGS.title, FLAGS.runs_per_group)
+    print(f"Written: {folder / 'report.html'}, report.md, report.json.")
+    return None
+
+
+def write_report(
+    groups: Sequence[Group], folder: Path, title: str, runs_per_group: int = 1
+) -> None:
+    """Writes the table as Markdown and JSON, and the page."""
+    table = format_table(*table_rows(groups)) + "\n"
+    page = make_page(groups, title, runs_per_group)
+    for name, text in (("report.md", table), ("report.html", page)):
+        write_atomically(
+            folder / name, lambda path, text=text: path.write_text(text, "utf-8")
+        )
+    rows = [
+        {
+            "dataset": group.dataset,
+            "model": group.label,
+            "runs": [str(run.path) for run in group.runs],
+            "scores": {
+                name: dataclasses.asdict(value) for name, value in group.scores.items()
+            },
+            "paper": group.paper,
+        }
+        for group in groups
+    ]
+    write_json(folder / "report.json", rows)
+
+
+if __name__ == "__main__":
+    launch(main)
