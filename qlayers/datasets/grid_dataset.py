@@ -66,6 +66,10 @@ class GridDataset(FactorDataset):
         sampler = FixedFactorSampler(factor, value)
         return self.sample(n, seed, sampler=sampler, dtype=dtype)
 
+    def has_images_of(self, sources: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Which sources have an image: all of them, unless the file is partial."""
+        return self.space.index_of(sources) < self._num_available
+
     def _draw(self, n: int, seed: int, step: int, sampler: Sampler | None) -> IntArray:
         chosen = sampler or UniformSampler()
         return chosen.batch(self.space, self._num_available, seed, step, n)

@@ -39,6 +39,12 @@ class Smallnorb(GridDataset):
     """
 
     def __init__(self, toys: GridDataset) -> None:
+        if toys.num_images != toys.space.num_combinations:
+            raise ValueError(
+                "The toy is drawn at random, which needs every image; received "
+                f"{toys.num_images} of {toys.space.num_combinations}. Load a part of "
+                "the grid with include_instance=True."
+            )
         height, width, channels = toys.image_shape
         super().__init__(
             "smallnorb", _without_instance(toys.space), (height, width, channels)

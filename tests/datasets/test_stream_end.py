@@ -20,8 +20,13 @@ next(other)
 print("last line")
 """
 
+SLOW = ("circles", "balls")
 
-@pytest.mark.parametrize("name", ["mini_shapes3d", "circles", "balls"])
+
+@pytest.mark.parametrize(
+    "name",
+    ["mini_shapes3d", *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW)],
+)
 def test_program_ends_after_its_last_line(name):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(name=name)],

@@ -1,0 +1,157 @@
+"""Speed of the data against what a training step consumes.
+
+    python -m benchmarks.data
+
+For every dataset: images per second through `as_tf_dataset` at 64x64 in batches of 64,
+as a ratio to the images per second that the train step of an autoencoder of Locatello
+et al.'s size consumes in the same run (the two are measured in turn), the time from
+`load` to the first batch, and the memory both took. Datasets that come from files are
+prepared beforehand from small files in the published layouts, filled with rendered
+images, so that decoding costs what it costs on the real ones.
+
+Other work on the machine slows the train step, which wants all cores at once, more than
+the data. The ratio of processor times does not see that and is given as well.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from benchmarks import sample_files
+from qlayers import datasets
+
+BATCH_SIZE = 64
+_ROUNDS = 5
+_BATCHES = 40
+_STEPS = 8
+_FILE_IMAGES = 4000
+_GENERATED: dict[str, dict[str, Any]] = {
+    name: {} for name in ("mini_shapes3d", "circles", "balls", "grid2d")
+}
+
+
+def locatello_autoencoder() -> keras.Model:
+    """Conv 4x4 stride 2 of 32, 32, 64, 64 channels, 256 units, 10 latents, mirrored."""
+    layers = keras.layers
+    conv = {"kernel_size": 4, "strides": 2, "padding": "same", "activation": "relu"}
+    inputs = keras.Input((64, 64, 3))
+    x = inputs
+    for channels in (32, 32, 64, 64):
+        x = layers.Conv2D(channels, **conv)(x)
+    x = layers.Dense(256, activation="relu")(layers.Flatten()(x))
+    x = layers.Dense(10)(x)
+    x = layers.Dense(256, activation="relu")(x)
+    x = layers.Reshape((4, 4, 64))(layers.Dense(1024, activation="relu")(x))
+    for channels in (64, 32, 32):
+        x = layers.Conv2DTranspose(channels, **conv)(x)
+    outputs = layers.Conv2DTranspose(3, 4, strides=2, padding="same")(x)
+    return keras.Model(inputs, outputs)
+
+
+def make_train_step() -> Callable[[], None]:
+    """A compiled train step on one fixed batch."""
+    model = locatello_autoencoder()
+    optimizer = keras.optimizers.Adam(1e-4)
+    optimizer.build(model.trainable_variables)
+    images = tf.random.stateless_uniform((BATCH_SIZE, 64, 64, 3), (0, 0))
+
+    @tf.function
+    def train_step() -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            losses = keras.losses.binary_crossentropy(
+                images, model(images, training=True), from_logits=True
+            )
+            loss = tf.reduce_mean(losses)
+        variables = model.trainable_variables
+        gradients = tape.gradient(loss, variables)
+        optimizer.apply(gradients, variables)
+        return loss
+
+    def step() -> None:
+        train_step().numpy()
+
+    step()
+    return step
+
+
+def _rates(call: Callable[[], Any], repeats: int) -> tuple[float, float]:
+    """Images per second, and per second of processor time, of a call per batch."""
+    begin, begin_cpu = time.perf_counter(), time.process_time()
+    for _ in range(repeats):
+        call()
+    images = repeats * BATCH_SIZE
+    return (
+        images / (time.perf_counter() - begin),
+        images / (time.process_time() - begin_cpu),
+    )
+
+
+def _resident_megabytes() -> float:
+    with open("/proc/self/statm") as stream:
+        return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _open_stream(name: str, **options: Any) -> Iterator[Any]:
+    dataset = datasets.load(name, **options)
+    return iter(dataset.as_tf_dataset(BATCH_SIZE, seed=0))
+
+
+def measure(
+    name: str, options: dict[str, Any], train_step: Callable[[], None]
+) -> dict[str, Any]:
+    """One row of the table."""
+    before = _resident_megabytes()
+    begin = time.perf_counter()
+    stream = _open_stream(name, **options)
+    next(stream)
+    start_up = time.perf_counter() - begin
+    rounds = [
+        (_rates(lambda: next(stream), _BATCHES), _rates(train_step, _STEPS))
+        for _ in range(_ROUNDS)
+    ]
+    # Axes: rounds, data or train step, wall or processor time.
+    rates = np.array(rounds)
+    wall, processor = np.median(rates[:, 0] / rates[:, 1], axis=0)
+    return {
+        "dataset": name,
+        "images/s": round(float(np.median(rates[:, 0, 0]))),
+        "train step images/s": round(float(np.median(rates[:, 1, 0]))),
+        "ratio": round(float(wall), 1),
+        "ratio of processor times": round(float(processor), 1),
+        "start-up s": round(start_up, 2),
+        "memory MB": round(_resident_megabytes() - before),
+    }
+
+
+def run() -> list[dict[str, Any]]:
+    """Measures all datasets."""
+    train_step = make_train_step()
+    rows = [measure(name, options, train_step) for name, options in _GENERATED.items()]
+    with tempfile.TemporaryDirectory() as folder:
+        sources = sample_files.write_all(Path(folder), _FILE_IMAGES)
+        for name, options in sources.items():
+            options |= {"data_dir": str(Path(folder) / "data"), "allow_partial": True}
+            datasets.load(name, **options)
+            rows.append(measure(name, options, train_step))
+    return rows
+
+
+def main() -> None:
+    tf.config.threading.set_intra_op_parallelism_threads(2)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    rows = run()
+    columns = list(rows[0])
+    print(" | ".join(columns))
+    for row in rows:
+        print(" | ".join(str(row[column]) for column in columns))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""Shows a dataset: a contact sheet and a sheet of factor traversals.
+
+    python -m experiments.show_data --dataset=mini_shapes3d --output=runs/data
+
+writes `mini_shapes3d_contact.png` and `mini_shapes3d_traversals.png`.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from absl import app, flags, logging
+
+from qlayers import datasets
+from qlayers.datasets import FactorDataset
+from qlayers.datasets.continuous_dataset import ContinuousDataset
+from qlayers.datasets.grid_dataset import GridDataset
+
+_DATASET = flags.DEFINE_enum(
+    "dataset", "mini_shapes3d", datasets.names(), "Which dataset to show."
+)
+_OUTPUT = flags.DEFINE_string("output", "runs/data", "Folder for the pictures.")
+_DATA_DIR = flags.DEFINE_string(
+    "data_dir", None, "Where prepared datasets are; TFDS's default if empty."
+)
+_FILE = flags.DEFINE_string("file", None, "A published file or a sample of one.")
+_VARIANT = flags.DEFINE_string("variant", None, "Variant, such as toy for mpi3d.")
+_ALLOW_PARTIAL = flags.DEFINE_boolean(
+    "allow_partial", False, "Accepts a file that holds a part of the dataset."
+)
+_IMAGE_SIZE = flags.DEFINE_integer("image_size", 64, "Side of the images.", 4)
+_ROWS = flags.DEFINE_integer("rows", 8, "Rows of the contact sheet.", 1)
+_COLUMNS = flags.DEFINE_integer("columns", 12, "Columns of both sheets.", 2)
+_SEED = flags.DEFINE_integer("seed", 0, "Which images to draw.", 0)
+
+Images = npt.NDArray[np.uint8]
+
+# Grey level behind the images.
+_PAPER = 235
+
+
+def tile(images: Images, columns: int, gap: int = 2) -> Images:
+    """Arranges images in rows on a light grey sheet.
+
+    Args:
+        images: uint8 (n, height, width, 1 or 3).
+        columns: images per row.
+        gap: pixels around each image.
+
+    Returns:
+        The sheet, uint8 (rows, columns, 3).
+    """
+    count, height, width, _ = images.shape
+    rows = -(-count // columns)
+    shape = (rows * (height + gap) + gap, columns * (width + gap) + gap, 3)
+    sheet = np.full(shape, _PAPER, np.uint8)
+    for number, image in enumerate(images):
+        top = gap + number // columns * (height + gap)
+        left = gap + number % columns * (width + gap)
+        sheet[top : top + height, left : left + width] = image
+    return sheet
+
+
+def traversal_sources(
+    dataset: FactorDataset, columns: int, seed: int
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Sources (factors, columns, factors): row f varies factor f and nothing else.
+
+    A factor with more values than columns is shown at evenly spaced ones.
+
+    Returns:
+        The sources, and which cells (factors, columns) are in use: a factor with fewer
+        values leaves the rest of its row empty.
+    """
+    base = dataset.sample(1, seed)[0][0]
+    sources = np.tile(base, (len(base), columns, 1))
+    used = np.zeros((len(base), columns), bool)
+    for factor in range(len(base)):
+        values = _values(dataset, factor, columns)
+        sources[factor, : len(values), factor] = values
+        used[factor, : len(values)] = True
+    return sources, used
+
+
+def _values(dataset: FactorDataset, factor: int, columns: int) -> npt.NDArray[Any]:
+    size = dataset.factor_sizes[factor]
+    if size is None:
+        drawn = dataset.sample(2000, seed=0)[0][:, factor]
+        return np.linspace(drawn.min(), drawn.max(), columns)
+    if size <= columns:
+        return np.arange(size)
+    return np.rint(np.linspace(0, size - 1, columns)).astype(int)
+
+
+def contact_sheet(dataset: FactorDataset, rows: int, columns: int, seed: int) -> Images:
+    """A sheet of random images."""
+    _, images = dataset.sample(rows * columns, seed, dtype="uint8")
+    return tile(images, columns)
+
+
+def traversal_sheet(dataset: FactorDataset, columns: int, seed: int) -> Images:
+    """A sheet with one row per factor, whose name stands on its left."""
+    sources, used = traversal_sources(dataset, columns, seed)
+    flat, shown = sources.reshape(-1, sources.shape[-1]), used.ravel()
+    if isinstance(dataset, GridDataset):
+        # A partial file may lack some of them.
+        shown = shown & dataset.has_images_of(flat)
+    images = np.full((len(flat), *dataset.image_shape), _PAPER, np.uint8)
+    images[shown] = dataset.images_of(flat[shown], seed, dtype="uint8")
+    return _with_names(tile(images, columns), dataset.factor_names)
+
+
+def _with_names(sheet: Images, names: Sequence[str]) -> Images:
+    from PIL import Image, ImageDraw
+
+    margin = 9 + 6 * max(map(len, names))
+    canvas = Image.new("RGB", (sheet.shape[1] + margin, sheet.shape[0]), (_PAPER,) * 3)
+    canvas.paste(Image.fromarray(sheet), (margin, 0))
+    draw = ImageDraw.Draw(canvas)
+    height = sheet.shape[0] / len(names)
+    for row, name in enumerate(names):
+        draw.text((4, int((row + 0.5) * height) - 5), name, fill="black")
+    return np.asarray(canvas)
+
+
+def _save_images(dataset: FactorDataset, folder: Path) -> list[Path]:
+    from PIL import Image
+
+    sheets: dict[str, Callable[[], Images]] = {
+        "contact": lambda: contact_sheet(
+            dataset, _ROWS.value, _COLUMNS.value, _SEED.value
+        ),
+        "traversals": lambda: traversal_sheet(dataset, _COLUMNS.value, _SEED.value),
+    }
+    paths = []
+    for kind, draw in sheets.items():
+        paths.append(folder / f"{dataset.name}_{kind}.png")
+        Image.fromarray(draw()).save(paths[-1], optimize=True)
+    return paths
+
+
+def _save_points(dataset: ContinuousDataset, folder: Path) -> list[Path]:
+    """Draws data without images: sources and observations, coloured alike."""
+    from matplotlib.figure import Figure
+
+    sources, observed = dataset.sample(5000, _SEED.value)
+    paths = []
+    for kind, colours in (("contact", sources), ("traversals", np.floor(4 * sources))):
+        figure = Figure(figsize=(10, 5), layout="constrained")
+        axes = (
+            figure.subplots(2, 2) if kind == "traversals" else [figure.subplots(1, 2)]
+        )
+        for factor, row in enumerate(axes):
+            for axis, points, title in zip(
+                row, (sources, observed), ("sources z", "observations x"), strict=True
+            ):
+                axis.scatter(*points.T, c=colours[:, factor], s=2, cmap="viridis")
+                axis.set_title(f"{title}, coloured by {dataset.factor_names[factor]}")
+        paths.append(folder / f"{dataset.name}_{kind}.png")
+        figure.savefig(paths[-1], dpi=80)
+    return paths
+
+
+def save_sheets(dataset: FactorDataset, folder: Path) -> list[Path]:
+    """Writes both sheets and returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(dataset, ContinuousDataset) and len(dataset.image_shape) == 1:
+        return _save_points(dataset, folder)
+    return _save_images(dataset, folder)
+
+
+def main(argv: Sequence[str]) -> None:
+    if len(argv) > 1:
+        raise app.UsageError(f"Unexpected arguments: {argv[1:]}")
+    options = {"file": _FILE.value, "variant": _VARIANT.value}
+    dataset = datasets.load(
+        _DATASET.value,
+        image_size=_IMAGE_SIZE.value,
+        data_dir=_DATA_DIR.value,
+        allow_partial=_ALLOW_PARTIAL.value,
+        **{key: value for key, value in options.items() if value},
+    )
+    logging.info("%r", dataset)
+    for path in save_sheets(dataset, Path(_OUTPUT.value)):
+        print(path)
+
+
+if __name__ == "__main__":
+    app.run(main)
