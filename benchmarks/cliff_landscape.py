@@ -110,7 +110,7 @@ def _draw_map(axis, angles: np.ndarray, values: np.ndarray, title: str) -> None:
 
 def main() -> None:
     angles = np.arange(0.0, 181.0, 3.0)
-    draw(grid_density(), angles, PICTURE)
+    draw(grid_density(8000), angles, PICTURE)
     print(f"Wrote {PICTURE}")
 
 

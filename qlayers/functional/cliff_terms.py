@@ -143,8 +143,7 @@ def _bivariate(slopes: Tensor, heights: Tensor, step: float) -> Tensor:
     density = _normalized(magnitude, step)
     mean_entropy = ops.mean(_entropy(density, step), axis=-1)
     divergence = _entropy(ops.mean(density, axis=-1), step) - mean_entropy
-    off_diagonal = 1.0 - np.eye(n, dtype="float32")
-    return ops.sum(divergence * off_diagonal)
+    return ops.sum(divergence) - ops.sum(ops.diagonal(divergence))
 
 
 def _normalized(magnitude: Tensor, step: float) -> Tensor:

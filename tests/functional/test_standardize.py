@@ -44,7 +44,7 @@ def test_gradient_of_the_standard_deviation():
     weights = np.array([1.0, -2.0, 0.5])
     expected = finite_differences(lambda z: float((z.std(0) * weights).sum()), Z)
     ours = gradient_of(
-        lambda z: ops.sum(standard_deviation(z) * weights.astype("float32")), Z
+        lambda z: ops.dot(standard_deviation(z), weights.astype("float32")), Z
     )
     np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)
 
