@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from qlayers.backend import Tensor, as_float32
+from qlayers.jax_metrics import views_of
 from qlayers.random_state import SavesRandomState
 from qlayers.schedules import (
     Schedulable,
@@ -56,6 +57,22 @@ class TermLayer(SavesRandomState, keras.layers.Layer):
     @_losses.setter
     def _losses(self, losses: list[Tensor]) -> None:
         self._losses[:] = losses
+
+    # What Keras's JAX trainer needs; `qlayers.jax_metrics` says why.
+
+    @property
+    def variables(self) -> list[keras.Variable]:
+        variables = super().variables
+        if keras.backend.backend() != "jax":
+            return variables
+        return variables + [v for metric in self._metrics for v in metric.variables]
+
+    @property
+    def metrics(self) -> list[keras.metrics.Metric]:
+        metrics = super().metrics
+        if keras.backend.backend() != "jax":
+            return metrics
+        return views_of(metrics, self.__dict__.setdefault("_metric_views", {}))
 
     def schedulable(
         self, name: str, value: Any, minimum: float = 0.0, exclusive: bool = False

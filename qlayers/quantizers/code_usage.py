@@ -86,20 +86,20 @@ class CodeUsage(keras.metrics.Metric):
         used = ops.sum(ops.cast(self.counts > 0, "float32"), axis=-1)
         return used / np.asarray(self.num_values, dtype="float32")
 
-    def result(self) -> dict[str, Tensor]:
-        results = {}
-        for kind, values in (
-            ("perplexity", self.perplexity()),
-            ("usage", self.usage()),
-        ):
-            results[f"{self.name}_{kind}"] = ops.mean(values)
-            if self.detail == "per_latent":
-                for j in range(len(self.num_values)):
-                    results[f"{self.name}_{kind}_{j}"] = values[j]
-        return results
+    def result_names(self) -> list[str]:
+        """The keys of `result`."""
+        latents = range(len(self.num_values)) if self.detail == "per_latent" else []
+        endings = ["", *(f"_{j}" for j in latents)]
+        kinds = ("perplexity", "usage")
+        return [f"{self.name}_{kind}{ending}" for kind in kinds for ending in endings]
 
-    def reset_state(self) -> None:
-        self.counts.assign(ops.zeros_like(self.counts))
+    def result(self) -> dict[str, Tensor]:
+        values = []
+        for of_latents in (self.perplexity(), self.usage()):
+            values.append(ops.mean(of_latents))
+            if self.detail == "per_latent":
+                values += [of_latents[j] for j in range(len(self.num_values))]
+        return dict(zip(self.result_names(), values, strict=True))
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
