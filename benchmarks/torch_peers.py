@@ -191,7 +191,8 @@ class Tripod(Autoencoder):
         scale = squashed.std(0, correction=0)
         klm = kernel_multiinformation(z, scale)
         directions = draw_directions(*z.shape) * scale
-        nhp = normalized_hessian_penalty(self.decoder.inner, z, directions)
+        decoder: Any = self.decoder
+        nhp = normalized_hessian_penalty(decoder.inner, z, directions)
         loss = self.reconstruction(images, self.decoder(z))
         return loss + 1e-4 * klm + 1e-2 * nhp
 
@@ -292,7 +293,7 @@ def training_step(model: Autoencoder, method: str) -> Step:
     """A function that trains on a batch `(b, channels, height, width)`."""
     if isinstance(model, FactorQvae):
         return _factor_step(model)
-    settings = {
+    settings: dict[str, Any] = {
         "ae": {"betas": (0.9, 0.99)},
         "qlae": {"betas": (0.9, 0.99), "weight_decay": 0.1},
         "tripod": {"betas": (0.9, 0.99)},
@@ -366,7 +367,9 @@ def side(
 ) -> Callable[[], float]:
     """A training step on fixed images `(b, height, width, channels)`, to be timed."""
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
-    model = model.to(memory_format=memory_format).train()
+    for parameter in model.parameters():
+        if parameter.ndim == 4:
+            parameter.data = parameter.data.contiguous(memory_format=memory_format)
     batch = torch.from_numpy(images).permute(0, 3, 1, 2)
     batch = batch.contiguous(memory_format=memory_format)
     step = training_step(model, method)

@@ -150,7 +150,8 @@ def our_side(case: Case, method: str) -> timing.Side:
 
     model = our_model(case, method)
     model.compile()
-    step = model.make_train_function()
+    model.make_train_function()
+    step = model.train_function
     batches = iter(tf.data.Dataset.from_tensors(case.images(method)).repeat())
     return lambda: step(batches)["loss"].numpy()
 
@@ -177,7 +178,7 @@ def torch_side(case: Case, method: str) -> tuple[str, timing.Side]:
     """The faster memory format of the two, and its step."""
     from benchmarks import torch_peers
 
-    sides = {
+    sides: dict[str, timing.Side] = {
         name: torch_peers.side(
             torch_model(case, method), method, case.images(method), name != "contiguous"
         )
@@ -199,14 +200,16 @@ def rows_of(case: Case, with_torch: bool = True) -> list[timing.Row]:
     methods = ("ae", case.method)
     ours = {method: TITLES[method] for method in methods}
     peers: dict[str, str] = {}
-    sides = {ours[method]: our_side(case, method) for method in methods}
+    sides: dict[str, timing.Side] = {
+        ours[method]: our_side(case, method) for method in methods
+    }
     if with_torch:
         for method in methods:
             label, side = torch_side(case, method)
             peers[method] = f"{TITLES[method]}, {label}"
             sides[peers[method]] = side
     clocks = {name: CpuClock(side) for name, side in sides.items()}
-    times = timing.measure(dict(clocks), repeats=REPEATS)
+    times = timing.measure({**clocks}, repeats=REPEATS)
     rows = [
         _row(case, ours[method], peers[method], times, clocks, goal=1.0)
         for method in peers
@@ -249,11 +252,16 @@ def run(words: tuple[str, ...] = ()) -> list[timing.Row]:
     for case in CASES:
         if all(word in f"{case.method} {case.name}" for word in words):
             rows += rows_of(case, with_torch)
-            print(f"  {case.name}: done", file=sys.stderr, flush=True)
+            _report_progress(rows[-1])
     if not with_torch:
         skipped = "skipped: torch is not installed (extra `bench`)"
         rows.append({"case": "training steps against PyTorch", "ours": skipped})
     return rows
+
+
+def _report_progress(row: timing.Row) -> None:
+    text = f"  {row['case']}: {row['ours']} {row['ours_ms']:.0f} ms"
+    print(text, file=sys.stderr, flush=True)
 
 
 def main() -> None:
