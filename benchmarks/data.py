@@ -2,35 +2,36 @@
 
     python -m benchmarks.data
 
-For every dataset: images per second through `as_tf_dataset` at 64x64 in batches of 64,
-as a ratio to the images per second that the train step of an autoencoder of Locatello
-et al.'s size consumes in the same run (the two are measured in turn), the time from
-`load` to the first batch, and the memory both took. Datasets that come from files are
-prepared beforehand from small files in the published layouts, filled with rendered
-images, so that decoding costs what it costs on the real ones.
+For every dataset: the time of a batch of 64 images 64x64 through `as_tf_dataset`
+against that of the train step of an autoencoder of Locatello et al.'s size, measured in
+turn; the time from `load` to the first batch, and the memory both took. Datasets that
+come from files are prepared beforehand from small files in the published layouts, filled
+with rendered images, so that decoding costs what it costs on the real ones.
 
 Other work on the machine slows the train step, which wants all cores at once, more than
-the data. The ratio of processor times does not see that and is given as well.
+the data. `processor_speedup` compares processor times, which do not show that.
 """
 
 import os
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks import timing  # isort: skip (sets what TensorFlow reads at its start)
+
 import keras
-import numpy as np
 import tensorflow as tf
 
 from benchmarks import sample_files
 from qlayers import datasets
 
 BATCH_SIZE = 64
+_STREAM, _STEP = "as_tf_dataset", "train step"
 _ROUNDS = 5
-_BATCHES = 40
-_STEPS = 8
+_BATCHES = {_STREAM: 40, _STEP: 8}
 _FILE_IMAGES = 4000
 _GENERATED: dict[str, dict[str, Any]] = {
     name: {} for name in ("mini_shapes3d", "circles", "balls", "grid2d")
@@ -81,15 +82,14 @@ def make_train_step() -> Callable[[], None]:
     return step
 
 
-def _rates(call: Callable[[], Any], repeats: int) -> tuple[float, float]:
-    """Images per second, and per second of processor time, of a call per batch."""
+def _seconds(call: Callable[[], Any], repeats: int) -> tuple[float, float]:
+    """Seconds, and seconds of processor time, per call."""
     begin, begin_cpu = time.perf_counter(), time.process_time()
     for _ in range(repeats):
         call()
-    images = repeats * BATCH_SIZE
     return (
-        images / (time.perf_counter() - begin),
-        images / (time.process_time() - begin_cpu),
+        (time.perf_counter() - begin) / repeats,
+        (time.process_time() - begin_cpu) / repeats,
     )
 
 
@@ -105,33 +105,36 @@ def _open_stream(name: str, **options: Any) -> Iterator[Any]:
 
 def measure(
     name: str, options: dict[str, Any], train_step: Callable[[], None]
-) -> dict[str, Any]:
+) -> timing.Row:
     """One row of the table."""
     before = _resident_megabytes()
     begin = time.perf_counter()
     stream = _open_stream(name, **options)
     next(stream)
     start_up = time.perf_counter() - begin
-    rounds = [
-        (_rates(lambda: next(stream), _BATCHES), _rates(train_step, _STEPS))
-        for _ in range(_ROUNDS)
-    ]
-    # Axes: rounds, data or train step, wall or processor time.
-    rates = np.array(rounds)
-    wall, processor = np.median(rates[:, 0] / rates[:, 1], axis=0)
+    sides = {_STREAM: lambda: next(stream), _STEP: train_step}
+    wall: dict[str, list[float]] = {side: [] for side in sides}
+    processor: dict[str, list[float]] = {side: [] for side in sides}
+    for _ in range(_ROUNDS):
+        for side, call in sides.items():
+            seconds, cpu_seconds = _seconds(call, _BATCHES[side])
+            wall[side].append(seconds)
+            processor[side].append(cpu_seconds)
+    row = timing.compared(name, _STREAM, _STEP, wall)
+    by_processor = timing.median_ratio(processor[_STREAM], processor[_STEP])
     return {
-        "dataset": name,
-        "images/s": round(float(np.median(rates[:, 0, 0]))),
-        "train step images/s": round(float(np.median(rates[:, 1, 0]))),
-        "ratio": round(float(wall), 1),
-        "ratio of processor times": round(float(processor), 1),
-        "start-up s": round(start_up, 2),
-        "memory MB": round(_resident_megabytes() - before),
+        **row,
+        "speedup": 1 / float(row["ratio"]),  # type: ignore[arg-type]
+        "processor_speedup": 1 / by_processor,
+        "images_per_s": BATCH_SIZE / statistics.median(wall[_STREAM]),
+        "start_s": start_up,
+        "memory_mb": _resident_megabytes() - before,
     }
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[timing.Row]:
     """Measures all datasets."""
+    timing.use_threads()
     train_step = make_train_step()
     rows = [measure(name, options, train_step) for name, options in _GENERATED.items()]
     with tempfile.TemporaryDirectory() as folder:
@@ -144,13 +147,7 @@ def run() -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    tf.config.threading.set_intra_op_parallelism_threads(2)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    rows = run()
-    columns = list(rows[0])
-    print(" | ".join(columns))
-    for row in rows:
-        print(" | ".join(str(row[column]) for column in columns))
+    timing.print_table(f"Data, batches of {BATCH_SIZE}: {timing.machine()}", run())
 
 
 if __name__ == "__main__":
