@@ -20,7 +20,16 @@ from tests.experiments.browser import Browser
 from tests.experiments.runs import tiny_config
 
 ROOT = Path(__file__).resolve().parents[2]
-TINY = ["--profile=cpu", "--network=locatello", "--width=0.125", "--num_latents=4", "--batch_size=8", "--log_every=2", "--evaluation_size=200", "--metrics=fast"]
+TINY = [
+    "--profile=cpu",
+    "--network=locatello",
+    "--width=0.125",
+    "--num_latents=4",
+    "--batch_size=8",
+    "--log_every=2",
+    "--evaluation_size=200",
+    "--metrics=fast",
+]
 
 
 def start(module, *arguments, **options):
@@ -208,7 +217,7 @@ def test_failed_trial_is_tried_twice_and_recorded(tmp_path):
 
 def test_bad_command_lines_write_nothing(tmp_path):
     folder = tmp_path / "run"
-    code, output, errors = launch(
+    code, _, errors = launch(
         "train", f"--workdir={folder}", "--method=qlae", "--set=speed=3"
     )
     assert code == 2
