@@ -5,8 +5,8 @@
 For every dataset: the time of a batch of 64 images 64x64 through `as_tf_dataset`
 against that of the train step of an autoencoder of Locatello et al.'s size, measured in
 turn; the time from `load` to the first batch, and the memory both took. Datasets that
-come from files are prepared beforehand from small files in the published layouts, filled
-with rendered images, so that decoding costs what it costs on the real ones.
+come from files are prepared beforehand from small files in the published layouts,
+filled with rendered images, so that decoding costs what it costs on the real ones.
 
 Other work on the machine slows the train step, which wants all cores at once, more than
 the data. `processor_speedup` compares processor times, which do not show that.
