@@ -293,13 +293,13 @@ def training_step(model: Autoencoder, method: str) -> Step:
     """A function that trains on a batch `(b, channels, height, width)`."""
     if isinstance(model, FactorQvae):
         return _factor_step(model)
-    settings: dict[str, Any] = {
+    settings_of: dict[str, dict[str, Any]] = {
         "ae": {"betas": (0.9, 0.99)},
         "qlae": {"betas": (0.9, 0.99), "weight_decay": 0.1},
         "tripod": {"betas": (0.9, 0.99)},
         "cliff": {"lr": 1e-4},
-    }[method]
-    optimizer = _adam(model.named_parameters(), **settings)
+    }
+    optimizer = _adam(model.named_parameters(), **settings_of[method])
 
     def step(images: torch.Tensor) -> float:
         optimizer.zero_grad(set_to_none=True)
