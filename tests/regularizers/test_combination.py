@@ -18,7 +18,7 @@ TERMS = (
 )
 
 
-def make_model():
+def make_model(optimizer=None, epsilon=0.1):
     keras.utils.set_random_seed(0)
     latents = keras.Input((4,))
     hidden = keras.layers.Dense(16, "gelu", name="hidden")(latents)
@@ -32,10 +32,10 @@ def make_model():
     z = qlayers.Cliff(1e-2, seed=1, name="cliff")(z)
     z = qlayers.TotalCorrelationDiscriminator(0.1, (16,), seed=2, name="tc")(z)
     penalty = qlayers.NormalizedHessianPenalty(
-        decoder, 1e-2, outputs=["hidden"], seed=3, name="nhp"
+        decoder, 1e-2, epsilon=epsilon, outputs=["hidden"], seed=3, name="nhp"
     )
     model = keras.Model(inputs, penalty(z, continuous=continuous))
-    model.compile(keras.optimizers.Adam(3e-3), "mse")
+    model.compile(optimizer or keras.optimizers.Adam(3e-3), "mse")
     return model
 
 
@@ -70,3 +70,27 @@ def test_all_at_once(tmp_path):
     )
     again = [m.fit(x, x, batch_size=32, verbose=0).history for m in (model, restored)]
     assert again[0] == again[1]
+
+
+def test_two_replicas_take_the_step_of_one():
+    """Several layers that exchange batches in one model, and random choices in each."""
+    import tensorflow as tf
+
+    x = np.random.default_rng(0).normal(size=(16, 6)).astype("float32")
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    # The wide step keeps the rounding of the differences out of the comparison.
+    with strategy.scope():
+        replicated = make_model(keras.optimizers.SGD(0.01), epsilon=0.5)
+    single = make_model(keras.optimizers.SGD(0.01), epsilon=0.5)
+    histories = [
+        model.fit(x, x, batch_size=16, epochs=2, shuffle=False, verbose=0).history
+        for model in (replicated, single)
+    ]
+    for term in (*TERMS, "loss"):
+        np.testing.assert_allclose(
+            histories[0][term], histories[1][term], rtol=1e-4, err_msg=term
+        )
+    for ours, theirs in zip(replicated.weights, single.weights, strict=True):
+        np.testing.assert_allclose(
+            ours.numpy(), theirs.numpy(), rtol=1e-4, atol=1e-6, err_msg=ours.path
+        )
