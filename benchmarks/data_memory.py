@@ -63,7 +63,7 @@ def run(whole: bool = False) -> list[timing.Row]:
         base = _peak_megabytes("nothing", Path(folder), folder)
         for name, space in (("mpi3d", MPI3D_COMPLEX), ("isaac3d", ISAAC3D)):
             count = space.num_combinations if whole else _SAMPLE
-            file = Path(folder) / name
+            file = Path(folder) / f"{name}.file"
             if name == "mpi3d":
                 sample_files.write_npz(file, count)
             else:
