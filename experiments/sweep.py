@@ -14,6 +14,7 @@ from pathlib import Path
 
 from absl import flags
 
+from experiments import flags_config
 from experiments.engines import ENGINES, run_local, run_ray
 from experiments.flags_config import define_run_flags, settings_from_flags
 from experiments.folder_lock import FolderLock
@@ -24,6 +25,7 @@ from experiments.trial_process import run_trial
 
 FLAGS = flags.FLAGS
 define_run_flags(with_names=False)
+flags.adopt_module_key_flags(flags_config)  # so that --help lists them
 flags.DEFINE_list("methods", ["qlae"], "Methods, separated by commas.")
 flags.DEFINE_list("datasets", ["mini_shapes3d"], "Datasets, separated by commas.")
 flags.DEFINE_list("seeds", ["0"], "Seeds, separated by commas.")

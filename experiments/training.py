@@ -111,7 +111,9 @@ class TrainingRun:
         self.selection = selection_rule(self.config, self.directory.checkpoints / BEST)
         self._open_pictures()
         hooks = Hooks(self._log, self._evaluate, self._stop.is_set, self.report)
-        loop = TrainingLoop(self.config, self.directory, model, hooks, self.writes)
+        loop = TrainingLoop(
+            self.config, self.directory, model, hooks, strategy, self.writes
+        )
         start = loop.restore()
         if start:
             self.report(f"Continuing {self.directory.path} from step {start}.")
@@ -245,7 +247,7 @@ def load_chosen(
     rule = selection_rule(config, directory.checkpoints / BEST)
     if rule is None or rule.best() is None:
         if rule is not None:
-            report(f"No checkpoint was chosen: {_why_last(config)}.")
+            report(f"Reported is {_why_last(config)}.")
         return None
     model.load_weights(rule.path)
     return read_json(rule.record)

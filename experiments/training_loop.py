@@ -11,6 +11,7 @@ from experiments.checkpoints import CheckpointStore, apply_snapshot, take_snapsh
 from experiments.config import RunConfig
 from experiments.progress import Progress
 from experiments.run_directory import RunDirectory
+from experiments.strategies import make_step
 
 # Time that may go into copying variables for checkpoints.
 _CHECKPOINT_SHARE = 0.02
@@ -46,6 +47,7 @@ class TrainingLoop:
         directory: Where checkpoints and history go.
         model: Compiled model.
         hooks: What to call.
+        strategy: The strategy that the model was built under, or None.
         writes: Whether this process writes files; other workers only take part.
     """
 
@@ -55,18 +57,21 @@ class TrainingLoop:
         directory: RunDirectory,
         model: Any,
         hooks: Hooks,
+        strategy: Any = None,
         writes: bool = True,
     ) -> None:
         self.config = config
         self.directory = directory
         self.model = model
         self.hooks = hooks
+        self.strategy = strategy
         self.writes = writes
         self.store = CheckpointStore(directory.checkpoints, report=hooks.report)
         self.step = 0
         self._saved_step = -1
         self._saved_time = time.monotonic()
         self._interval = config.checkpoint_seconds
+        self._copying = float("inf")
 
     def restore(self) -> int:
         """Loads the last good checkpoint.
@@ -103,21 +108,21 @@ class TrainingLoop:
         config = self.config
         progress = Progress(config.steps, config.batch_size, start=self.step)
         iterator = iter(batches)
-        self.model.make_train_function()
+        train, read = make_step(self.model, self.strategy)
         if self.step == 0 and self._saved_step < 0:
             self.hooks.evaluate(0)
         self._saved_time = time.monotonic()
         finished = self.step >= config.steps
         while not finished:
-            logs = self.model.train_function(iterator)
+            logs = train(iterator)
             self.step += 1
             finished = self.step >= config.steps
             if self.step % config.log_every == 0 or finished:
-                self._log(logs, progress)
+                self._log(read(logs), progress)
             if self.step % config.evaluate_every == 0 or finished:
                 self.hooks.evaluate(self.step)
                 progress.restart_clock()
-            stopping = self.hooks.stopping()
+            stopping = self._is_told_to_stop()
             if finished or stopping or self._is_due():
                 self._save()
             if stopping and not finished:
@@ -137,6 +142,10 @@ class TrainingLoop:
             self.directory.history.append({"step": self.step, **terms})
         self.hooks.log(self.step, terms)
 
+    def _is_told_to_stop(self) -> bool:
+        # Workers copy variables together: one of them cannot save alone.
+        return self.config.strategy != "multiworker" and self.hooks.stopping()
+
     def _is_due(self) -> bool:
         if self.config.strategy == "multiworker":
             # Workers must copy at the same step; their clocks differ.
@@ -155,9 +164,10 @@ class TrainingLoop:
             self.store.save(snapshot, before=self._sync_rows)
         self._saved_step = self.step
         self._saved_time = time.monotonic()
-        copying = self._saved_time - start
+        # The least time seen: a busy moment must not stretch the interval.
+        self._copying = min(self._copying, self._saved_time - start)
         self._interval = max(
-            self.config.checkpoint_seconds, copying / _CHECKPOINT_SHARE
+            self.config.checkpoint_seconds, self._copying / _CHECKPOINT_SHARE
         )
 
     def _sync_rows(self) -> None:

@@ -233,11 +233,12 @@ def test_help_dry_run_and_unknown_flags(tmp_path):
     assert code == 0
     assert json.loads(output[: output.rindex("}") + 1])["method"] == "qlae"
     code, _, errors = launch("train", f"--workdir={folder}", "--metod=qlae")
-    assert code == 1 and "--metod" in errors
+    assert code == 1 and "Unknown command line flag 'metod'" in errors
     for module in ("train", "evaluate", "sweep", "report"):
         _, output, _ = launch(module, "--help")
         assert "--workdir: " in output
         assert f"python -m experiments.{module}" in output
+        assert ("--batch_size: " in output) == (module in ("train", "sweep"))
     code, _, errors = launch("evaluate", f"--workdir={folder}")
     assert code == 2 and "holds no run" in errors
     assert not folder.exists()
