@@ -35,8 +35,10 @@ def scalars(folder):
         (step, tag): float(tf.make_ndarray(value.tensor))
         for step, tag, value in events(folder)
         if value.metadata.plugin_data.plugin_name == "scalars"
-        or (value.tensor.dtype == tf.float32.as_datatype_enum
-        and not value.tensor.tensor_shape.dim)
+        or (
+            value.tensor.dtype == tf.float32.as_datatype_enum
+            and not value.tensor.tensor_shape.dim
+        )
     }
 
 
@@ -188,6 +190,8 @@ def test_projector_files(tmp_path):
     )
     names = [entry.tensor_path for entry in config.embeddings]
     assert names == ["latents-000000030.tsv", "latents-000000020.tsv"]
+    shown = [entry.tensor_name for entry in config.embeddings]
+    assert shown == sorted(shown) == ["1-step-30", "2-step-20"]
     np.testing.assert_allclose(np.loadtxt(tmp_path / names[0]), latents[1])
     rows = (tmp_path / "metadata.tsv").read_text().splitlines()
     assert rows[0] == "hue 1\tsize"
