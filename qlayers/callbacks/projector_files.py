@@ -83,9 +83,10 @@ class ProjectorFiles(StepCallback):
         self._write_metadata(folder / "metadata.tsv")
         side = self._write_sprite(folder / "sprite.png")
         config = projector.ProjectorConfig()
-        for path in self._kept(folder):
+        for rank, path in enumerate(self._kept(folder), start=1):
             entry = config.embeddings.add()
-            entry.tensor_name = path.stem
+            # The projector shows the first name first; that is to be the newest.
+            entry.tensor_name = f"{rank}-step-{int(path.stem.split('-')[1])}"
             entry.tensor_path = path.name
             entry.metadata_path = "metadata.tsv"
             if side is not None:

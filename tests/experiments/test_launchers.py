@@ -143,7 +143,7 @@ def check_tensorboard(folder):
         assert "codes/latent_0" in tags("histograms")
         wait_for(lambda: "whole/projector" in get("projector/runs"))
         info = get("projector/info?run=whole/projector")["embeddings"]
-        assert info[0]["tensorName"] == "latents-000000060"
+        assert info[0]["tensorName"] == "1-step-60"
         request = urllib.request.Request(
             f"{address}/hparams/experiment",
             data=json.dumps({"experimentName": ""}).encode(),
@@ -311,6 +311,7 @@ def test_projector_in_a_browser(tmp_path):
                 }
                 return texts(document).includes("Points: 1000");"""
             browser.wait_for(text, seconds=120)
+            assert browser.run(text.replace("Points: 1000", "1-step-2"))
             (tmp_path / "projector.png").write_bytes(browser.screenshot())
         finally:
             server.terminate()
