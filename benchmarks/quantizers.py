@@ -9,9 +9,10 @@
 2. How fast is it on its own? Forward and backward against the layer of the same name
    in vector-quantize-pytorch on PyTorch. Goal: a ratio of at most 1.
 
-Both sides get two threads. A ratio is ours over theirs, the median over interleaved
-repeats. Memory is by how much twenty steps raise the peak resident size (`ru_maxrss`)
-of a fresh process in which the side's library is loaded and the layer is built.
+Both sides get two threads. `ratio` is ours over theirs, the median over interleaved
+repeats, `best_ratio` that of the fastest repeats. Memory is by how much twenty steps,
+the first with its tracing or compiling included, raise the peak resident size of a
+fresh process in which the side's library is loaded and the layer is built.
 """
 
 import argparse
@@ -252,10 +253,12 @@ def peak_growth(side_and_case: str) -> float:
     side, case = side_and_case.split("|")
     is_ours = side in OUR_VARIANTS
     step = our_step(case, **OUR_VARIANTS[side]) if is_ours else their_step(case)
-    before = timing.peak_megabytes()
-    for _ in range(MEMORY_STEPS):
-        step()
-    return timing.peak_megabytes() - before
+
+    def work() -> None:
+        for _ in range(MEMORY_STEPS):
+            step()
+
+    return timing.peak_growth_of(work)
 
 
 # ------------------------------------------------------------------------- running

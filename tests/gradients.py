@@ -81,7 +81,9 @@ def gradient_of(function: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
     import torch
 
     tensor = torch.tensor(x, requires_grad=True)
-    function(tensor).backward()
+    value = function(tensor)
+    if value.requires_grad:  # else nothing leads back to the tensor
+        value.backward()
     return _dense(tensor.grad, x.shape)
 
 

@@ -27,4 +27,5 @@ def straight_through(x: Tensor, q: Tensor) -> Tensor:
         Bengio et al. 2013, Estimating or Propagating Gradients Through Stochastic
         Neurons for Conditional Computation.
     """
+    x, q = ops.convert_to_tensor(x), ops.convert_to_tensor(q)
     return ops.stop_gradient(q) + (x - ops.stop_gradient(x))

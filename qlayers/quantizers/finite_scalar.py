@@ -80,19 +80,19 @@ class FiniteScalarQuantizer(BaseQuantizer):
         self._check_built()
         position = np.arange(max(self.num_codes_of), dtype="float32")[:, None]
         is_code = position <= 2.0 * self._half
-        values = np.where(is_code, self._grid_value(position), np.nan)
-        return ops.convert_to_tensor(values.T.astype("float32"))
+        values = ops.where(is_code, self._grid_value(position), np.nan)
+        return ops.transpose(values)
 
     def _prepare(self, inputs: Tensor) -> Tensor:
         # tanh takes infinities to the ends by itself.
         return self._checked(inputs)
 
     def _grid_position(self, squashed: Tensor) -> Tensor:
-        return ops.round((squashed + 1.0) * self._half)
+        return ops.round(ops.multiply(squashed + 1.0, self._half))
 
     def _grid_value(self, grid_position: Tensor) -> Tensor:
         # In this form both ends are exactly -1 and 1, and the grid is symmetric.
-        return (grid_position - self._half) / self._half
+        return ops.divide(ops.subtract(grid_position, self._half), self._half)
 
     def _as_codes(self, grid_position: Tensor) -> Tensor:
         # The cast of NaN to an integer is undefined: replace it before.
