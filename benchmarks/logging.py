@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.timing import Row, machine, print_table, use_threads
 
 _STEPS = 100  # of one measurement
-_REPEATS = 10
+_REPEATS = 6
 
 
 def run() -> list[Row]:

@@ -257,6 +257,12 @@ def _check_labels(config: RunConfig) -> None:
             f"Supervision needs factors with countable values; {config.dataset} has "
             "continuous ones."
         )
+    factors = NUM_FACTORS[config.dataset]
+    if config.num_labels and config.num_latents < factors:
+        raise ValueError(
+            f"Supervision ties each of the {factors} factors of {config.dataset} to a "
+            f"latent of its own; received num_latents={config.num_latents}."
+        )
 
 
 def _check_selection(config: RunConfig) -> None:

@@ -98,6 +98,10 @@ def test_schedules_run_over_the_whole_training():
         ({"method": "additive", "settings": {"network": "style"}}, "resnet_additive"),
         ({"method": "d_vae", "settings": {"num_labels": 10}}, "Supervision needs both"),
         (
+            {"method": "supervised_vae", "settings": {"num_latents": 4}},
+            "6 factors of mini_shapes3d",
+        ),
+        (
             {"method": "ae", "settings": {"select": "straight_through_gap"}},
             "needs a quantizer",
         ),

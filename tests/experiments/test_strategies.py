@@ -13,6 +13,11 @@ from experiments.training import FINISHED, TrainingRun
 from tests.experiments.runs import tiny_config
 
 
+def supervised_config():
+    weight = {"supervision_weight": 1.0}
+    return tiny_config("d_vae", num_labels=20, num_latents=6, hyperparameters=weight)
+
+
 def test_replicas_share_out_each_batch():
     config = tiny_config("ae")
     dataset = load_dataset(config)
@@ -27,8 +32,7 @@ def test_replicas_share_out_each_batch():
 
 
 def test_labelled_batches_are_shared_out_alike():
-    supervised = {"num_labels": 20, "hyperparameters": {"supervision_weight": 1.0}}
-    config = tiny_config("d_vae", **supervised)
+    config = supervised_config()
     dataset = load_dataset(config)
     strategy = make_strategy("mirrored")
     images, (labelled, labels) = next(iter(make_stream(config, dataset, 0)))
@@ -41,8 +45,7 @@ def test_labelled_batches_are_shared_out_alike():
 
 
 def test_labelled_stream_resumes():
-    supervised = {"num_labels": 20, "hyperparameters": {"supervision_weight": 1.0}}
-    config = tiny_config("d_vae", **supervised)
+    config = supervised_config()
     dataset = load_dataset(config)
     *_, (_, (_, wanted)) = make_stream(config, dataset, 0).take(4)
     ((_, (_, found)),) = make_stream(config, dataset, 3).take(1)
