@@ -70,7 +70,7 @@ def _half_squares(x: Tensor, table: Tensor) -> Tensor:
     middle = ops.mean(table, axis=0)
     inside, table = ops.clip(x, -_FAR, _FAR) - middle, table - middle
     half_norm = 0.5 * ops.sum(ops.square(table), axis=-1)
-    return half_norm - ops.matmul(inside, ops.transpose(table))
+    return ops.subtract(half_norm, ops.matmul(inside, ops.transpose(table)))
 
 
 def _absolute(x: Tensor, table: Tensor) -> Tensor:
