@@ -17,8 +17,8 @@ from typing import Any
 
 from benchmarks.timing import Row, machine, print_table, use_threads
 
-_STEPS = 100  # of one measurement
-_REPEATS = 6
+_STEPS = 50  # of one measurement
+_REPEATS = 5
 
 
 def run() -> list[Row]:
