@@ -263,7 +263,6 @@ def test_what_tfds_itself_prepared_is_understood(tmp_path):
     """TFDS's builder `shapes3d` stores labels only; its images are found by them."""
     published_files.write_shapes3d(tmp_path / "3dshapes.h5", n=20)
     own = tfds.builder("shapes3d", data_dir=str(tmp_path / "data"))
-    own._generate_examples_from = own._generate_examples
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             tfds.download.DownloadManager,
