@@ -1,5 +1,6 @@
 """Training on several devices or machines with `tf.distribute`."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,11 +18,21 @@ def make_strategy(name: str) -> tf.distribute.Strategy | None:
     if name == "none":
         return None
     if name == "mirrored":
-        devices = tf.config.list_logical_devices("GPU")
-        if not devices:
-            devices = tf.config.list_logical_devices("CPU")
-        return tf.distribute.MirroredStrategy([device.name for device in devices])
+        return _mirrored()
     return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+@functools.cache
+def _mirrored() -> tf.distribute.Strategy:
+    """All GPUs, or all CPUs; one object for the process.
+
+    A second one would use the collective keys of the first again, which TensorFlow
+    answers with "Shape mismatch in the collective".
+    """
+    devices = tf.config.list_logical_devices("GPU")
+    if not devices:
+        devices = tf.config.list_logical_devices("CPU")
+    return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
 def is_chief(strategy: tf.distribute.Strategy | None) -> bool:

@@ -10,7 +10,6 @@ def test_contract(case, check, tmp_path):
 ```
 """
 
-import functools
 import json
 import os
 import subprocess
@@ -240,16 +239,11 @@ def check_export(case: LayerCase, tmp_path: Path) -> None:
     )
 
 
-@functools.cache
 def two_replica_strategy() -> Any:
-    """Two replicas on two virtual CPUs; the same object for the whole process.
+    """Two replicas on two virtual CPUs; the same object for the whole process."""
+    from experiments.strategies import make_strategy
 
-    A second MirroredStrategy in one process would use the collective keys of the
-    first again, which TensorFlow answers with "Shape mismatch in the collective".
-    """
-    import tensorflow as tf
-
-    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    return make_strategy("mirrored")
 
 
 def check_two_replicas(case: LayerCase, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 import qlayers
+from tests.layer_contract import two_replica_strategy
 
 TERMS = (
     "klm_multiinformation",
@@ -74,12 +75,9 @@ def test_all_at_once(tmp_path):
 
 def test_two_replicas_take_the_step_of_one():
     """Several layers that exchange batches in one model, and random choices in each."""
-    import tensorflow as tf
-
     x = np.random.default_rng(0).normal(size=(16, 6)).astype("float32")
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     # The wide step keeps the rounding of the differences out of the comparison.
-    with strategy.scope():
+    with two_replica_strategy().scope():
         replicated = make_model(keras.optimizers.SGD(0.01), epsilon=0.5)
     single = make_model(keras.optimizers.SGD(0.01), epsilon=0.5)
     histories = [
