@@ -1,6 +1,6 @@
 """Shows a dataset: a contact sheet and a sheet of factor traversals.
 
-    python -m experiments.show_data --dataset=mini_shapes3d --output=runs/data
+    python -m experiments.show_data --dataset=mini_shapes3d --folder=runs/data
 
 writes `mini_shapes3d_contact.png` and `mini_shapes3d_traversals.png`.
 """
@@ -21,7 +21,7 @@ from qlayers.datasets.grid_dataset import GridDataset
 _DATASET = flags.DEFINE_enum(
     "dataset", "mini_shapes3d", datasets.names(), "Which dataset to show."
 )
-_OUTPUT = flags.DEFINE_string("output", "runs/data", "Folder for the pictures.")
+_OUTPUT = flags.DEFINE_string("folder", "runs/data", "Folder for the pictures.")
 _DATA_DIR = flags.DEFINE_string(
     "data_dir", None, "Where prepared datasets are; TFDS's default if empty."
 )

@@ -72,7 +72,7 @@ def test_partial_files_leave_gaps(tmp_path):
 def test_command_writes_two_pictures(tmp_path):
     command = [sys.executable, "-m", "experiments.show_data", "--dataset=grid2d"]
     done = subprocess.run(
-        [*command, f"--output={tmp_path / 'sheets'}"],
+        [*command, f"--folder={tmp_path / 'sheets'}"],
         cwd=ROOT,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True,
