@@ -41,6 +41,8 @@ EXTRAS = {
     "jax": ["jax>=0.4.30"],
     # The one torch release whose plain package is a CPU build where this is tested.
     "torch": ["torch==2.13.0"],
+    # Sweeps on a cluster: experiments.sweep --engine=ray.
+    "ray": ["ray>=2.40"],
     # What the benchmarks compare with. Users never need it.
     "bench": ["torch==2.13.0", "vector-quantize-pytorch>=1.20"],
 }
