@@ -243,6 +243,8 @@ def _row(
         theirs,
         times,
         best=min(times[ours]) / min(times[theirs]),
+        ours_cpu_ms=1e3 * cpu[0],
+        peer_cpu_ms=1e3 * cpu[1],
         cpu=cpu[0] / cpu[1],
         **more,
     )
