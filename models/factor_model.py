@@ -75,6 +75,9 @@ class FactorModel(SavesRandomState, LatentModel):
             [assembly.graph.output, assembly.discriminator.input],
             name="watched",
         )
+        self.reader = keras.Model(
+            assembly.graph.input, assembly.discriminator.input, name="reader"
+        )
 
     def compile(
         self, optimizer: Any = None, discriminator_optimizer: Any = None, **kwargs: Any
@@ -101,12 +104,19 @@ class FactorModel(SavesRandomState, LatentModel):
         if self.two_batches:
             images, second = ops.split(images, 2, axis=0)
         read = self._autoencoder_step(images, labelled)
-        if second is not None:
-            _, others = self.watched(second, training=True)
-        else:
-            others = read
+        others = read if second is None else self._read_again(second)
         self._discriminator_step(read, others)
         return self.get_metrics_result()
+
+    def _read_again(self, images: Tensor) -> Tensor:
+        """What the discriminator reads of a second batch, within the same step."""
+        step = getattr(self.quantizer, "training_step", None)
+        before = None if step is None else ops.convert_to_tensor(step)
+        read = self.reader(images, training=True)
+        if step is not None:
+            # Schedules count steps, not passes.
+            step.assign(before)
+        return read
 
     def _autoencoder_step(self, images: Tensor, labelled: Any) -> Tensor:
         import tensorflow as tf

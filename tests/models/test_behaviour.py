@@ -58,6 +58,13 @@ def test_factor_steps_leave_the_other_network_alone(method):
     assert not _all_equal(before[1], _values(discriminator))
 
 
+def test_schedules_count_steps_though_a_step_has_two_batches():
+    model = tiny_model("factor_qvae")
+    model.compile()
+    fit(model, steps=3)
+    assert int(model.quantizer.training_step) == 3
+
+
 def test_masked_categories_are_never_used():
     active = [[1, 4], 3, None, [0]]
     model = tiny_model("d_vae", active_values=active)
