@@ -8,7 +8,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # bfloat16 kernels die there with "Illegal instruction".
 export ONEDNN_MAX_CPU_ISA ?= AVX512_CORE_BF16
 
-.PHONY: venv demo test test-slow lint format bench test-backends clean
+.PHONY: venv demo test test-slow lint format bench test-backends test-backends-all clean
 
 venv: $(STAMP)
 
@@ -42,9 +42,15 @@ $(VENV)/.installed-%: $(STAMP)
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.run
 
+# The layer tests; test-backends-all runs everything that is marked for other backends.
+BACKEND_TESTS := tests/quantizers/test_contract.py tests/regularizers/test_contract.py
+
 test-backends: $(VENV)/.installed-jax $(VENV)/.installed-torch
-	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 --dist worksteal -m "backends and not slow"
-	KERAS_BACKEND=torch $(BIN)/python -m pytest -n 2 --dist worksteal -m "backends and not slow"
+	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 --dist worksteal -m "backends and not slow" $(BACKEND_TESTS)
+	KERAS_BACKEND=torch $(BIN)/python -m pytest -n 2 --dist worksteal -m "backends and not slow" $(BACKEND_TESTS)
+
+test-backends-all:
+	$(MAKE) test-backends BACKEND_TESTS=tests
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

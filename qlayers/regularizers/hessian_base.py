@@ -74,6 +74,12 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
                 f"`batch_fraction` must be at most 1. Received: {batch_fraction!r}."
             )
         self.step_interval = check_count("step_interval", step_interval)
+        if self.step_interval > 1 and keras.backend.backend() == "jax":
+            raise ValueError(
+                "`step_interval` above 1 does not run on the JAX backend, whose "
+                "conditionals cannot draw from a layer's random state. Use "
+                f"`batch_fraction` instead. Received: {step_interval}."
+            )
         self._regularized = _Untracked(None)
         if not self.is_off("weight"):
             self.track_terms("hessian_penalty")
