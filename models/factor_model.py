@@ -111,7 +111,8 @@ class FactorModel(SavesRandomState, LatentModel):
     def _read_again(self, images: Tensor) -> Tensor:
         """What the discriminator reads of a second batch, within the same step."""
         step = getattr(self.quantizer, "training_step", None)
-        before = None if step is None else ops.convert_to_tensor(step)
+        # A sum is a copy; the tensor of a variable would follow it.
+        before = None if step is None else step + 0
         read = self.reader(images, training=True)
         if step is not None:
             # Schedules count steps, not passes.
