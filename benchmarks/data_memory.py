@@ -1,11 +1,11 @@
 """Peak memory of preparing the largest published files.
 
-    python -m benchmarks.data_memory           # 40,000 images each
+    python -m benchmarks.data_memory           # 20,000 images each
     python -m benchmarks.data_memory --whole   # files of the published size
 
 Writes an .npz in the layout of MPI3D (460,800 images, 5.7 GB when whole) and a zip
 archive in the layout of Isaac3D (737,280 pictures). For each, a process of its own
-reads the file from end to end and prepares its first 40,000 images, by which time the
+reads the file from end to end and prepares its first 20,000 images, by which time the
 shuffle buffer has overflowed to disk and memory no longer grows with their number.
 The table shows that process's peak resident memory beside that of one that only imports
 the libraries.
@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks import sample_files, timing
 from qlayers.datasets.spaces import ISAAC3D, MPI3D_COMPLEX
 
-_SAMPLE = 40_000
+_SAMPLE = 20_000
 _CHILD = """
 import resource, sys
 from pathlib import Path

@@ -67,5 +67,5 @@ def test_shuffle_buffer_is_small_while_preparing_and_as_before_afterwards(
         file=tmp_path / "part.npz",
         allow_partial=True,
     )
-    assert set(seen) == {64 << 20}
+    assert set(seen) == {32 << 20}
     assert usual == shuffle.MAX_MEM_BUFFER_SIZE

@@ -22,7 +22,7 @@ from qlayers.datasets.readers import DatasetFileError, check_digest, check_is_da
 Chunk = tuple[IntArray, Sequence[npt.NDArray[np.uint8] | bytes], IntArray]
 
 # TensorFlow Datasets gathers 1 GB in memory before it shuffles on disk.
-_SHUFFLE_BUFFER = 64 << 20
+_SHUFFLE_BUFFER = 32 << 20
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from qlayers.datasets.builders.factor_config import FactorConfig
@@ -13,7 +14,8 @@ from qlayers.datasets.factor_space import FactorSpace
 from qlayers.datasets.readers import DatasetFileError, PngArchive
 from qlayers.datasets.resize import resize_bytes
 
-_ROWS = 128
+_ROWS = 64
+_LABEL_ROWS = 4096
 _PUBLISHED_SIZE = 128
 
 
@@ -51,16 +53,17 @@ class PngGridBuilder(  # type: ignore[call-arg]
     LABELS_NAME = ""
 
     def _chunks(self, source: Path) -> Iterator[Chunk]:
-        values = [np.linspace(0, 1, size) for size in self.space.sizes]
         with PngArchive(source, self.FOLDER, self.LABELS_NAME) as archive:
-            self._check_labels(source, archive.labels)
+            ranks = self._ranks(source, archive.read_labels())
             for first in range(0, len(archive), _ROWS):
                 index = np.arange(first, min(first + _ROWS, len(archive)))
                 images = self._pictures(source, [archive.png(int(i)) for i in index])
-                ranks = label_ranks(source, archive.labels[index], values)
-                yield index, images, ranks
+                yield index, images, ranks[index].astype(np.int64)
 
-    def _check_labels(self, source: Path, labels: np.ndarray) -> None:
+    def _ranks(
+        self, source: Path, labels: npt.NDArray[np.floating]
+    ) -> npt.NDArray[np.int8]:
+        """Value indices of all pictures, an eighth of the size of the labels."""
         columns, limit = self.space.num_factors, self.space.num_combinations
         if labels.shape[1] != columns or not 0 < len(labels) <= limit:
             raise DatasetFileError(
@@ -68,6 +71,12 @@ class PngGridBuilder(  # type: ignore[call-arg]
                 f"{self.LABELS_NAME} has shape {labels.shape}, expected (n, {columns}) "
                 f"with n up to {limit}: this is another archive.",
             )
+        values = [np.linspace(0, 1, size) for size in self.space.sizes]
+        ranks = np.empty(labels.shape, np.int8)
+        for first in range(0, len(labels), _LABEL_ROWS):
+            rows = slice(first, first + _LABEL_ROWS)
+            ranks[rows] = label_ranks(source, labels[rows], values)
+        return ranks
 
     def _pictures(self, source: Path, encoded: list[bytes]) -> list:
         """Decodes and resizes; pictures of the published size stay as they are."""

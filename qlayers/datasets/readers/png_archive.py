@@ -32,11 +32,10 @@ class PngArchive:
         self.folder = folder
         check_is_data(self.path)
         self._archive = NumberedZip(self.path, f"{folder}/images/", ".png")
-        self.labels = self._read_labels(f"{folder}/{labels_name}")
-        self._check_count()
+        self._labels_name = f"{folder}/{labels_name}"
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self._archive)
 
     def __enter__(self) -> "PngArchive":
         return self
@@ -52,16 +51,9 @@ class PngArchive:
             raise DatasetFileError(self.path, f"{name} is no PNG picture.")
         return content
 
-    def _check_count(self) -> None:
-        found = len(self._archive)
-        if found != len(self.labels):
-            raise DatasetFileError(
-                self.path,
-                f"{found} pictures but {len(self.labels)} rows of labels; the two must "
-                "agree.",
-            )
-
-    def _read_labels(self, name: str) -> npt.NDArray[np.float64]:
+    def read_labels(self) -> npt.NDArray[np.floating]:
+        """The labels (pictures, factors); read anew each time, since they are large."""
+        name = self._labels_name
         content = self._read(name)
         try:
             labels = np.load(io.BytesIO(content), allow_pickle=False)
@@ -74,6 +66,12 @@ class PngArchive:
                 self.path,
                 f"{name} has shape {labels.shape} and dtype {labels.dtype}, expected "
                 "(images, factors) floating-point numbers.",
+            )
+        if len(labels) != len(self):
+            raise DatasetFileError(
+                self.path,
+                f"{len(self)} pictures but {len(labels)} rows of labels; the two must "
+                "agree.",
             )
         return labels
 
