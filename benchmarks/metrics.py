@@ -228,7 +228,9 @@ def forests(name: str) -> Row:
             columns.append(model.feature_importances_)
         return np.stack(columns, axis=1)
 
-    return against_recipe(f"DCI, random forest, all cores {name}", ours, theirs)
+    # Two turns of half a minute each tell enough.
+    case = f"DCI, random forest, all cores {name}"
+    return against_recipe(case, ours, theirs, repeats=2)
 
 
 def boosting(name: str, samples: int = SAMPLES) -> list[Row]:
@@ -348,23 +350,29 @@ def run(boosted: bool = False) -> list[Row]:
             partial(explicitness, name, "scalars"),
             partial(explicitness, name, "one_hot"),
             partial(separated_predictability, name),
-            partial(forests, name),
         ]
-    steps.append(partial(continuous_information, "6x12", 10))
+    steps += [partial(continuous_information, "6x12", 10), whole_evaluation]
+    steps += [partial(forests, name) for name in SIZES]
+    steps.append(growth)
     if boosted:
         steps.append(partial(boosting, "6x12"))
-    steps += [whole_evaluation, growth]
     rows: list[Row] = []
     start = time.perf_counter()
     for done, step in enumerate(steps, start=1):
         found = step()
-        rows += found if isinstance(found, list) else [found]
+        found = found if isinstance(found, list) else [found]
+        rows += found
         seconds = time.perf_counter() - start
-        print(
-            f"{done}/{len(steps)} after {seconds:.0f} s: {rows[-1]['case']}",
-            file=sys.stderr,
-        )
+        print(f"{done}/{len(steps)} after {seconds:.0f} s", file=sys.stderr)
+        for row in found:
+            print(f"  {_short(row)}", file=sys.stderr)
     return rows
+
+
+def _short(row: Row) -> str:
+    numbers = {key: value for key, value in row.items() if isinstance(value, float)}
+    values = ", ".join(f"{key} {value:.3g}" for key, value in numbers.items())
+    return f"{row['case']}: {values}"
 
 
 def main() -> None:

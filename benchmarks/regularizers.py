@@ -11,6 +11,7 @@ each raises the peak of a fresh process.
 """
 
 import functools
+import itertools
 import sys
 
 from benchmarks.timing import (
@@ -20,7 +21,7 @@ from benchmarks.timing import (
     machine,
     measure,
     median_ratio,
-    peak_megabytes,
+    peak_growth_of,
     peak_memory_of,
     print_table,
     use_threads,
@@ -114,7 +115,7 @@ def step_rows(size: int, repeats: int = 5) -> list[Row]:
     return rows
 
 
-def cliff_sides(n: int, samples: int) -> dict[str, Side]:
+def cliff_sides(n: int, samples: int, compiled: bool = False) -> dict[str, Side]:
     """Cliff's bivariate term and its gradient, as a matrix product and as a loop."""
     import numpy as np
     import tensorflow as tf
@@ -134,7 +135,9 @@ def cliff_sides(n: int, samples: int) -> dict[str, Side]:
 
     sides = {}
     for name, function in (("matrix product", matrix), ("loop over pairs", loop)):
-        differentiated = tf.function(functools.partial(_value_and_gradient, function))
+        differentiated = tf.function(
+            functools.partial(_value_and_gradient, function), jit_compile=compiled
+        )
         sides[name] = functools.partial(_wait, differentiated, z)
     ours, theirs = (side()[0] for side in sides.values())
     np.testing.assert_allclose(ours, theirs, rtol=1e-3)
@@ -186,18 +189,23 @@ def _entropy(density, step):
     )
 
 
-def cliff_rows(repeats: int = 9) -> list[Row]:
-    """Cliff's matrix form against the pair loop, with the memory of both."""
+def cliff_rows(repeats: int = 25) -> list[Row]:
+    """Cliff's matrix form against the pair loop, with the memory of both.
+
+    Both as a graph and compiled by XLA, which is what Keras's `fit` does.
+    """
     rows = []
-    for case, (n, samples) in CLIFF_SIZES.items():
-        sides = cliff_sides(n, samples)
+    cases = itertools.product(CLIFF_SIZES.items(), (False, True))
+    for (case, (n, samples)), compiled in cases:
+        sides = cliff_sides(n, samples, compiled)
         times = measure(sides, repeats, warmup=1)
-        row = compared(case, "matrix product", "loop over pairs", times)
+        label = f"{case}, {'XLA' if compiled else 'graph'}"
+        row = compared(label, "matrix product", "loop over pairs", times)
         row["speedup"] = 1 / median_ratio(
             times["matrix product"], times["loop over pairs"]
         )
         row["goal"] = "speedup 10"
-        for side in sides:
+        for side in () if compiled else sides:
             row[f"memory of {side} (MB)"] = peak_memory_of(
                 "benchmarks.regularizers", f"{case}:{side}"
             )
@@ -215,7 +223,6 @@ def memory_of(case: str) -> float:
         small_side()
     n, samples = CLIFF_SIZES[size]
     z = tf.random.stateless_normal((samples, n), [1, 2])
-    before = peak_megabytes()
     if side == "loop over pairs":
         function = functools.partial(_loop_over_pairs, conditions=list(range(20)))
     else:
@@ -228,8 +235,7 @@ def memory_of(case: str) -> float:
             return values["bivariate"]
 
     differentiated = tf.function(functools.partial(_value_and_gradient, function))
-    _wait(differentiated, z)
-    return peak_megabytes() - before
+    return peak_growth_of(functools.partial(_wait, differentiated, z))
 
 
 def run() -> list[Row]:

@@ -10,7 +10,7 @@ from qlayers.metrics import information
 from qlayers.metrics._checks import FloatArray, IntArray
 from qlayers.metrics._parallel import map_threads
 from qlayers.metrics._sample import standardize
-from qlayers.metrics.logistic import fit_logistic
+from qlayers.metrics.logistic import PreparedFeatures, fit_logistic
 
 
 def one_hot(latents: npt.NDArray[Any]) -> FloatArray:
@@ -53,33 +53,31 @@ def explicitness_per_source(
         inputs = one_hot(latents)
     else:
         inputs = standardize(latents.astype(np.float64))
+    prepared = PreparedFeatures.of(inputs)
 
     def score(index: int) -> float:
         column = sources[:, index]
         if index in continuous_sources:
             return _coefficient_of_determination(inputs, column)
         labels = information.symbols(column)
-        return _relative_reduction(inputs, labels, balanced, fit)
+        if labels.max() == 0:
+            return float("nan")
+        if fit == "scikit_learn":
+            given = _scikit_learn_loss(inputs, labels, balanced)
+        else:
+            given = fit_logistic(prepared, labels, balanced=balanced).loss
+        nothing = _loss_without_latents(labels, balanced)
+        return (nothing - given) / nothing
 
     return np.array(map_threads(score, range(sources.shape[1])))
 
 
-def _relative_reduction(
-    inputs: FloatArray, labels: IntArray, balanced: bool, fit: str
-) -> float:
-    classes = int(labels.max()) + 1
-    if classes == 1:
-        return float("nan")
-    if fit == "scikit_learn":
-        given = _scikit_learn_loss(inputs, labels, balanced)
-    else:
-        given = fit_logistic(inputs, labels, balanced=balanced).loss
-    # A constant input leaves only the intercept: the class frequencies, or, with
-    # balanced weights, the uniform distribution.
-    nothing = np.log(classes)
-    if not balanced:
-        nothing = information.entropy(labels[:, None])[0]
-    return float((nothing - given) / nothing)
+def _loss_without_latents(labels: IntArray, balanced: bool) -> float:
+    """Cross-entropy of the best constant: the class frequencies, or, with balanced
+    weights, the uniform distribution."""
+    if balanced:
+        return float(np.log(labels.max() + 1))
+    return float(information.entropy(labels[:, None])[0])
 
 
 def _scikit_learn_loss(inputs: FloatArray, labels: IntArray, balanced: bool) -> float:

@@ -11,6 +11,18 @@ from qlayers.metrics._checks import FloatArray, IntArray
 # change quickly; later each refresh costs more than it saves.
 _REFRESH = (10, 30, 80, 200, 400, 800)
 _MEMORY = 20
+# Scores worked on at a time, and rows the metric is built from. A class is seen in its
+# share of the rows only; with fewer of them than columns its curvature would vanish in
+# some directions, and steps along those would be far too long.
+_PIECE_VALUES = 2**15
+_METRIC_ROWS = 2_000
+_METRIC_ROWS_PER_WEIGHT = 10
+# Of a block's mean curvature; keeps steps bounded where a direction has next to none.
+_DAMPING = 3e-5
+# Exponents below this are as good as this, and much faster than subnormal numbers.
+_LOWEST_SCORE = -50.0
+# Where single precision hands over to double.
+_SINGLE_GAP = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +48,46 @@ class LogisticFit:
         return np.argmax(features @ self.weights.T + self.intercept, axis=1)
 
 
+@dataclass(frozen=True, eq=False)
+class PreparedFeatures:
+    """Features in the form the solver works on; fits to them may share it.
+
+    Attributes:
+        matrix: (samples, width) a column of ones, then the transformed features.
+        single: The same in single precision, for the way to the minimum.
+        mean, transform: What turned the features into `matrix`.
+    """
+
+    matrix: FloatArray
+    single: npt.NDArray[np.float32]
+    mean: FloatArray
+    transform: FloatArray
+
+    @classmethod
+    def of(cls, features: FloatArray, *, penalised: bool = False) -> "PreparedFeatures":
+        """Uncorrelates features, or leaves them as they are for penalised fits."""
+        samples, width = features.shape
+        # A penalty is on the weights of the features as given.
+        mean, transform = np.zeros(width), np.eye(width)
+        if not penalised:
+            mean, transform = _uncorrelating(features)
+        ones = np.ones((samples, 1))
+        matrix = np.hstack([ones, (features - mean) @ transform])
+        return cls(
+            matrix=matrix,
+            single=matrix.astype(np.float32),
+            mean=mean,
+            transform=transform,
+        )
+
+    def undo(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Slopes and intercepts for the features as they were given."""
+        slopes = weights[:, 1:] @ self.transform.T
+        return slopes, weights[:, 0] - slopes @ self.mean
+
+
 def fit_logistic(
-    features: FloatArray,
+    features: FloatArray | PreparedFeatures,
     labels: IntArray,
     *,
     balanced: bool = False,
@@ -53,7 +103,8 @@ def fit_logistic(
     grow until `tolerance` says that nothing is left to gain.
 
     Args:
-        features: (samples, features).
+        features: (samples, features), or `PreparedFeatures` of them to share the
+            preparation between fits.
         labels: (samples,) symbols from 0, each present.
         balanced: Weigh samples so that every class counts alike. The reported loss is
             unweighted all the same.
@@ -64,126 +115,139 @@ def fit_logistic(
     Reference:
         Hsu et al. 2023, Disentanglement via Latent Quantization, eq. 11 and 12.
     """
-    basis = _Basis.of(features, keep=l2 > 0)
-    problem = _Problem(basis.apply(features), labels, balanced, l2)
+    if not isinstance(features, PreparedFeatures):
+        features = PreparedFeatures.of(features, penalised=l2 > 0)
+    problem = _Problem(features, labels, balanced, l2)
     weights, gap, iterations = _minimise(problem, tolerance, max_iterations)
-    slopes, intercept = basis.undo(weights)
+    slopes, intercept = features.undo(weights)
     return LogisticFit(slopes, intercept, problem.plain_loss, gap, iterations)
 
 
-@dataclass(frozen=True, eq=False)
-class _Basis:
-    """An invertible change of features; a column of ones comes first."""
-
-    mean: FloatArray
-    matrix: FloatArray
-
-    @classmethod
-    def of(cls, features: FloatArray, keep: bool) -> "_Basis":
-        width = features.shape[1]
-        if keep:
-            # A penalty is on the weights of the features as given.
-            return cls(np.zeros(width), np.eye(width))
-        mean = features.mean(axis=0)
-        centred = features - mean
-        spread = centred.std(axis=0)
-        used = spread > 0
-        scale = np.where(used, 1 / np.where(used, spread, 1.0), 0.0)
-        scaled = centred * scale
-        values, vectors = np.linalg.eigh(scaled.T @ scaled / len(features))
-        # One-hot columns sum to one: such directions carry nothing and are dropped.
-        full = values > 1e-10 * max(values[-1], 1e-300)
-        return cls(mean, scale[:, None] * vectors[:, full] / np.sqrt(values[full]))
-
-    def apply(self, features: FloatArray) -> FloatArray:
-        ones = np.ones((len(features), 1))
-        return np.hstack([ones, (features - self.mean) @ self.matrix])
-
-    def undo(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        slopes = weights[:, 1:] @ self.matrix.T
-        return slopes, weights[:, 0] - slopes @ self.mean
+def _uncorrelating(features: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The mean and the matrix that give the features unit covariance."""
+    mean = features.mean(axis=0)
+    centred = features - mean
+    spread = centred.std(axis=0)
+    used = spread > 0
+    scale = np.where(used, 1 / np.where(used, spread, 1.0), 0.0)
+    centred *= scale
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(features))
+    # One-hot columns sum to one: such directions carry nothing and are dropped.
+    full = values > 1e-10 * max(values[-1], 1e-300)
+    return mean, scale[:, None] * vectors[:, full] / np.sqrt(values[full])
 
 
 class _Problem:
-    """Objective, gradient and Hessian blocks; arrays are (classes, samples)."""
+    """Objective, gradient and Hessian blocks.
+
+    Scores are (classes, samples) and are worked through in pieces that stay in the
+    processor's cache: whole arrays would travel to memory and back at each of a dozen
+    operations, which on a busy machine costs more than the arithmetic.
+    """
 
     def __init__(
-        self, features: FloatArray, labels: IntArray, balanced: bool, l2: float
+        self, features: PreparedFeatures, labels: IntArray, balanced: bool, l2: float
     ) -> None:
         self.features = features
-        self.transposed = np.ascontiguousarray(features.T)
-        # Only the metric is built from these, and it need not be exact.
-        self.single = features.astype(np.float32)
         self.labels = labels
-        self.samples = np.arange(len(labels))
         self.num_classes = int(labels.max()) + 1
+        self.width = features.matrix.shape[1]
         counts = np.bincount(labels, minlength=self.num_classes)
         self.weight = np.full(len(labels), 1 / len(labels))
         if balanced:
             self.weight = 1 / (np.count_nonzero(counts) * counts[labels])
-        self.penalty = np.full(features.shape[1], l2)
+        self.penalty = np.full(self.width, l2)
         self.penalty[0] = 0.0
         self.plain_loss = float("nan")
-        self.probabilities: FloatArray = np.empty(0)
+        self._piece = max(256, _PIECE_VALUES // self.num_classes)
 
-    def value(self, weights: FloatArray) -> float:
-        """The objective; keeps the probabilities for `gradient` and `metric`."""
-        scores = weights @ self.transposed
+    def evaluate(
+        self, weights: FloatArray, exact: bool = True
+    ) -> tuple[float, FloatArray]:
+        """The objective and its gradient at `weights`.
+
+        Single precision is twice as fast and, as sums over pieces are taken in double,
+        good to about 1e-8: enough for all but the last steps.
+        """
+        gradient = self.penalty * weights
+        value = float((self.penalty * weights**2).sum()) / 2
+        plain = 0.0
+        matrix = self.features.matrix if exact else self.features.single
+        rounded = weights.astype(matrix.dtype)
+        for start in range(0, len(self.labels), self._piece):
+            rows = slice(start, start + self._piece)
+            labels, weight = self.labels[rows], self.weight[rows]
+            index = np.arange(len(labels))
+            scores = rounded @ matrix[rows].T
+            scores -= scores.max(axis=0)
+            of_label = scores[labels, index]
+            np.maximum(scores, _LOWEST_SCORE, out=scores)
+            np.exp(scores, out=scores)
+            total = scores.sum(axis=0)
+            losses = np.log(total, dtype=np.float64) - of_label
+            scores *= (weight / total).astype(matrix.dtype)
+            scores[labels, index] -= weight.astype(matrix.dtype)
+            gradient += scores @ matrix[rows]
+            value += float(weight @ losses)
+            plain += float(losses.sum())
+        self.plain_loss = plain / len(self.labels)
+        return value, gradient
+
+    def metric(self, weights: FloatArray) -> FloatArray:
+        """Inverses of Xᵀ diag(w p (1 - p)) X for each class, from some of the rows."""
+        size = self.num_classes * self.width
+        enough = max(_METRIC_ROWS, _METRIC_ROWS_PER_WEIGHT * size)
+        rows = slice(None, None, max(1, len(self.labels) // enough))
+        inputs = self.features.single[rows]
+        scores = weights.astype(np.float32) @ inputs.T
         scores -= scores.max(axis=0)
-        of_label = scores[self.labels, self.samples]
+        np.maximum(scores, _LOWEST_SCORE, out=scores)
         np.exp(scores, out=scores)
-        total = scores.sum(axis=0)
-        losses = np.log(total) - of_label
-        scores /= total
-        self.probabilities = scores
-        self.plain_loss = float(losses.mean())
-        penalty = float((self.penalty * weights**2).sum()) / 2
-        return float(self.weight @ losses) + penalty
-
-    def gradient(self, weights: FloatArray) -> FloatArray:
-        residual = self.probabilities * self.weight
-        residual[self.labels, self.samples] -= self.weight
-        return residual @ self.features + self.penalty * weights
-
-    def metric(self) -> FloatArray:
-        """Inverses of Xᵀ diag(w p (1 - p)) X for each class."""
-        width = self.features.shape[1]
-        blocks = np.empty((self.num_classes, width, width))
-        curvature = self.probabilities * (1 - self.probabilities) * self.weight
-        for block, weight in zip(blocks, curvature, strict=True):
-            root = self.single * np.sqrt(weight).astype(np.float32)[:, None]
-            block[...] = root.T @ root
-        diagonal = np.arange(width)
-        blocks[:, diagonal, diagonal] *= 1 + 1e-4
-        blocks[:, diagonal, diagonal] += self.penalty + 1e-9
-        return np.linalg.inv(blocks).astype(np.float64)
+        scores /= scores.sum(axis=0)
+        weight = self.weight[rows]
+        share = (weight / weight.sum()).astype(np.float32)
+        roots = np.sqrt(scores * (1 - scores) * share)
+        blocks = np.empty((self.num_classes, self.width, self.width), np.float32)
+        for block, root in zip(blocks, roots, strict=True):
+            scaled = inputs * root[:, None]
+            np.matmul(scaled.T, scaled, out=block)
+        inverses = blocks.astype(np.float64)
+        diagonal = np.arange(self.width)
+        typical = inverses[:, diagonal, diagonal].mean(axis=1, keepdims=True)
+        inverses[:, diagonal, diagonal] += self.penalty + _DAMPING * typical + 1e-12
+        return np.linalg.inv(inverses).astype(np.float64)
 
 
 def _minimise(
     problem: _Problem, tolerance: float, max_iterations: int
 ) -> tuple[FloatArray, float, int]:
-    shape = (problem.num_classes, problem.features.shape[1])
-    weights = np.zeros(shape)
-    value = problem.value(weights)
-    gradient = problem.gradient(weights)
-    memory = _Memory(problem.metric())
-    gap = np.inf
-    for iteration in range(max_iterations):
-        if iteration in _REFRESH:
-            memory = _Memory(problem.metric())
-        direction = -memory.apply(gradient)
-        descent = -float((direction * gradient).sum())
-        # At a minimum of a quadratic this is exactly the objective's excess.
-        gap = descent / 2
-        if gap < tolerance:
-            return weights, gap, iteration
-        step, value = _line_search(problem, weights, direction, value, descent)
-        if step == 0.0:
-            break
-        weights = weights + step * direction
-        previous, gradient = gradient, problem.gradient(weights)
-        memory.add(step * direction, gradient - previous)
-    return weights, float(gap), iteration + 1
+    """Descends in single precision as far as that goes, then in double."""
+    weights = np.zeros((problem.num_classes, problem.width))
+    memory = _Memory(problem.metric(weights))
+    iteration, gap = 0, np.inf
+    for exact, goal in ((False, max(tolerance, _SINGLE_GAP)), (True, tolerance)):
+        value, gradient = problem.evaluate(weights, exact)
+        while iteration < max_iterations:
+            if iteration in _REFRESH:
+                memory = _Memory(problem.metric(weights))
+            direction = -memory.apply(gradient)
+            descent = -float((direction * gradient).sum())
+            # At a minimum of a quadratic this is exactly the objective's excess.
+            gap = descent / 2
+            if gap < goal:
+                break
+            step, reached, changed = _line_search(
+                problem, weights, direction, value, descent, exact
+            )
+            if reached >= value:
+                # Rounding hides what is left; the losses kept must be those here.
+                problem.evaluate(weights, exact)
+                break
+            memory.add(step * direction, changed - gradient)
+            weights = weights + step * direction
+            value, gradient = reached, changed
+            iteration += 1
+    return weights, float(gap), iteration
 
 
 def _line_search(
@@ -192,15 +256,17 @@ def _line_search(
     direction: FloatArray,
     value: float,
     descent: float,
-) -> tuple[float, float]:
+    exact: bool,
+) -> tuple[float, float, FloatArray]:
+    """A step that decreases the objective enough, its value and gradient there."""
     step = 1.0
-    while step > 1e-8:
-        reached = problem.value(weights + step * direction)
-        if reached <= value - 1e-4 * step * descent:
-            return step, reached
-        step /= 2
-    # Rounding hides what is left; leave the stored probabilities consistent.
-    return 0.0, problem.value(weights)
+    reached, changed = problem.evaluate(weights + direction, exact)
+    while reached > value - 1e-4 * step * descent and step > 1e-8:
+        # The minimum of the parabola through what is known, within bounds.
+        excess = reached - value + step * descent
+        step *= min(0.5, max(0.05, step * descent / (2 * excess)))
+        reached, changed = problem.evaluate(weights + step * direction, exact)
+    return step, reached, changed
 
 
 class _Memory:

@@ -76,7 +76,7 @@ def test_scipy_agrees_on_the_densities_and_their_slopes():
     step = 1e-5
     derivative = (kde(grid + step) - kde(grid - step)) / (2 * step)
     np.testing.assert_allclose(
-        slopes[0].mean(-1) / (norm * 0.3), derivative, rtol=1e-3, atol=1e-5
+        slopes[0].mean(-1) * np.sqrt(2) / (norm * 0.3), derivative, rtol=1e-3, atol=1e-5
     )
 
 
