@@ -191,4 +191,5 @@ def _ratio(pair_sums: list[Tensor], rounding: list[float]) -> Tensor:
         denominator += ops.sum(_variance(sums[num_draws:]), axis=-1)
         smallest_signal = 2.0 * _NOISE_UNITS * error * magnitude / unit
         noise += sums.shape[-1] * ops.square(smallest_signal)
-    return numerator / (denominator + noise + 1e-30)
+    # The square of the last term, which a gradient divides by, must not vanish.
+    return numerator / (denominator + noise + 1e-18)

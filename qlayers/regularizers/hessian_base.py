@@ -74,12 +74,6 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
                 f"`batch_fraction` must be at most 1. Received: {batch_fraction!r}."
             )
         self.step_interval = check_count("step_interval", step_interval)
-        if self.step_interval > 1 and keras.backend.backend() == "jax":
-            raise ValueError(
-                "`step_interval` above 1 does not run on the JAX backend, whose "
-                "conditionals cannot draw from a layer's random state. Use "
-                f"`batch_fraction` instead. Received: {step_interval}."
-            )
         self._regularized = _Untracked(None)
         if not self.is_off("weight"):
             self.track_terms("hessian_penalty")
@@ -163,7 +157,8 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         value = share * ops.cond(is_due, penalty, lambda: ops.zeros(()))
         self.add_loss(self.step_interval * weight * value)
         # Between its steps the penalty is shown as it was last seen.
-        shown = ops.where(is_due, ops.stop_gradient(value), self.last_penalty)
+        before = ops.convert_to_tensor(self.last_penalty)
+        shown = ops.where(is_due, ops.stop_gradient(value), before)
         self.last_penalty.assign(shown)
         self._trackers["hessian_penalty"].update_state(shown)
 

@@ -139,7 +139,3 @@ CASES = [
         exact_on_replicas=True,
     ),
 ]
-
-if keras.backend.backend() == "jax":
-    # The layer refuses a step interval there.
-    CASES = [case for case in CASES if case.name != "normalized_hessian_lazy"]
