@@ -1,0 +1,11 @@
+"""The papers' claims, measured: one module a study, one command each.
+
+    python -m studies.cliff_synthetic
+    python -m studies.circles
+    python -m studies.dsprites
+    python -m studies.leaderboard
+
+Each trains what it needs as trials of a sweep (`experiments.sweep`), so that an
+interrupted study goes on where it stopped, and writes `studies/results/NAME.json` and
+pictures in `docs/images/`. `--quick` runs a tiny version that touches neither.
+"""

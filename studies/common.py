@@ -1,0 +1,373 @@
+"""What the studies share: arguments, trials, intervals and the record they write."""
+
+import argparse
+import dataclasses
+import functools
+import logging
+import os
+import platform
+import resource
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.engines import run_local
+from experiments.files import read_json, write_json
+from experiments.folder_lock import FolderLock
+from experiments.provenance import provenance
+from experiments.run_directory import RunDirectory
+from experiments.summary import FinishedRun, interval
+from experiments.sweep import is_finished, start_trial
+from experiments.sweep_plan import Trial
+from experiments.trial_process import run_trial
+
+ROOT = Path(__file__).resolve().parents[1]
+LEVEL = 0.95
+_SPENT = "spent.json"
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class StudySkippedError(Exception):
+    """A study cannot run here; the text says what is missing."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Where a study works and writes, and how large it is.
+
+    Attributes:
+        name: Of the study, and of its files.
+        quick: Whether this is the tiny version that tests run.
+        workdir: Folder of the runs.
+        results: Folder of the record.
+        images: Folder of the pictures.
+        workers: Trials at a time; each has one thread.
+
+    Example:
+
+    ```python
+    study = Study.from_arguments("circles", "Axis alignment.", ["--quick"])
+    runs = study.run(plan_sweep(["d_vae"], ["circles"], [0], settings={"threads": 1}))
+    study.write({"question": "..."}, [summarise("D-VAE", runs)], {})
+    ```
+    """
+
+    name: str
+    quick: bool
+    workdir: Path
+    results: Path
+    images: Path
+    workers: int = 1
+    started: float = field(default_factory=time.perf_counter)
+
+    @classmethod
+    def from_arguments(
+        cls, name: str, description: str, arguments: Sequence[str] | None = None
+    ) -> "Study":
+        """Reads the command line; `--quick` keeps away from the committed files."""
+        parser = argparse.ArgumentParser(f"python -m studies.{name}", None, description)
+        parser.add_argument("--quick", action="store_true", help="a tiny version")
+        parser.add_argument("--workdir", type=Path, help="default: runs/studies/NAME")
+        parser.add_argument("--results", type=Path, help="default: studies/results")
+        parser.add_argument("--images", type=Path, help="default: docs/images")
+        parser.add_argument("--workers", type=int, default=1, help="trials at a time")
+        given = parser.parse_args(arguments)
+        folder = f"{name}-quick" if given.quick else name
+        workdir = given.workdir or ROOT / "runs" / "studies" / folder
+        results, images = ROOT / "studies" / "results", ROOT / "docs" / "images"
+        if given.quick:
+            results = images = workdir
+        return cls(
+            name,
+            given.quick,
+            workdir,
+            given.results or results,
+            given.images or images,
+            given.workers,
+        )
+
+    def run(
+        self, trials: Sequence[Trial], start: Callable[..., Any] = run_trial
+    ) -> list[FinishedRun]:
+        """Trains and scores what is not finished, then returns all runs in order.
+
+        Args:
+            trials: See `experiments.sweep_plan.plan_sweep`.
+            start: Runs one trial's folder: `run_trial` in a process of its own,
+                `run_here` in this one.
+        """
+        for name in _ONE_THREAD:
+            os.environ.setdefault(name, "1")
+        logging.getLogger("tensorflow").setLevel(logging.ERROR)
+        with FolderLock(self.workdir):
+            folders = [start_trial(trial, self.workdir) for trial in trials]
+            left = [folder for folder in folders if not is_finished(folder)]
+            done = len(folders) - len(left)
+            print(f"{len(folders)} trials, {done} of them finished before.", flush=True)
+            run = functools.partial(_timed, start=start)
+            for folder, status in run_local(left, self.workers, run):
+                done += status["state"] == "finished"
+                progress = f"[{done}/{len(folders)}] {folder.name}"
+                seconds = read_spent(folder)["seconds"]
+                print(f"{progress}: {status['state']}, {seconds:.0f} s", flush=True)
+        failed = [folder for folder in folders if not is_finished(folder)]
+        if failed:
+            logs = "\n".join(f"  {folder / 'log.txt'}" for folder in failed)
+            raise RuntimeError(f"{len(failed)} trials failed; their logs:\n{logs}")
+        return [load_run(folder) for folder in folders]
+
+    def write(
+        self,
+        settings: Mapping[str, Any],
+        groups: Sequence[Mapping[str, Any]],
+        findings: Mapping[str, Any],
+        other_runs: Sequence[FinishedRun] = (),
+    ) -> Path:
+        """Writes the record of the study.
+
+        Args:
+            settings: What was asked, and how.
+            groups: See `summarise`.
+            findings: What follows from the groups.
+            other_runs: Runs that are in no group but took time.
+        """
+        spent = [run for group in groups for run in group["runs"]]
+        spent = [*spent, *(read_spent(run.path) for run in other_runs)]
+        training = sum(run["seconds"] for run in spent)
+        session = time.perf_counter() - self.started
+        path = self.results / f"{self.name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        versions = {v for group in groups for v in group["code"]}
+        write_json(
+            path,
+            {
+                "study": self.name,
+                "command": f"python -m studies.{self.name}"
+                + (" --quick" if self.quick else ""),
+                "quick": self.quick,
+                "settings": settings,
+                "code": sorted(versions),
+                "machine": machine(),
+                "seconds": {
+                    "all_runs": training,
+                    "all_runs_processor": sum(run["cpu_seconds"] for run in spent),
+                    "last_start": session,
+                    "threads_per_run": 1,
+                    "runs_at_a_time": self.workers,
+                },
+                "groups": [
+                    {k: v for k, v in group.items() if k != "code"} for group in groups
+                ],
+                "findings": findings,
+            },
+        )
+        print(
+            f"{len(spent)} runs took {training / 60:.1f} min in all, this start "
+            f"{session / 60:.1f} min. Written: {path}",
+            flush=True,
+        )
+        return path
+
+    def save_figure(self, figure: Any, name: str) -> Path:
+        """Saves a Matplotlib figure as `NAME.png` beside the other pictures."""
+        import matplotlib.pyplot as plt
+
+        self.images.mkdir(parents=True, exist_ok=True)
+        path = self.images / f"{name}.png"
+        figure.savefig(path, dpi=90, bbox_inches="tight")
+        plt.close(figure)
+        print(f"Written: {path}", flush=True)
+        return path
+
+
+def _timed(folder: Path, start: Callable[..., Any]) -> dict[str, Any]:
+    """Runs a trial and adds to the time its folder has cost so far."""
+    before, clock = read_spent(folder), time.perf_counter()
+    processor = _processor_seconds()
+    try:
+        return start(folder, pictures=False)
+    finally:
+        used = _processor_seconds() - processor
+        spent = {
+            "seconds": before["seconds"] + time.perf_counter() - clock,
+            "cpu_seconds": before["cpu_seconds"] + used,
+        }
+        write_json(folder / _SPENT, spent)
+
+
+def _processor_seconds() -> float:
+    """Of this process and the processes it has waited for."""
+    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    used = [resource.getrusage(who) for who in whose]
+    return sum(entry.ru_utime + entry.ru_stime for entry in used)
+
+
+def run_here(folder: Path, pictures: bool = False) -> dict[str, Any]:
+    """Runs a trial in this process, for trials that take no longer than a start.
+
+    The folder, its resumption and its scores are those of a trial with a process of its
+    own; what ends this process ends the study, which goes on at its next start.
+
+    Args:
+        folder: The trial's folder, with its config.
+        pictures: Whether it writes TensorBoard files and pictures.
+    """
+    import keras
+
+    from experiments.training import TrainingRun
+
+    keras.backend.clear_session()
+    config = RunDirectory(folder).load_config()
+    with open(folder / "log.txt", "a", encoding="utf-8") as log:
+
+        def report(text: str) -> None:
+            log.write(f"{text}\n")
+
+        TrainingRun(config, folder, report, pictures).run()
+    status = {"state": "finished", "attempts": 1}
+    write_json(folder / "status.json", status)
+    return status
+
+
+def read_spent(folder: Path) -> dict[str, float]:
+    """Wall and processor seconds of a trial, over all its starts."""
+    path = folder / _SPENT
+    return read_json(path) if path.exists() else {"seconds": 0.0, "cpu_seconds": 0.0}
+
+
+def load_run(folder: Path) -> FinishedRun:
+    """A finished run."""
+    directory = RunDirectory(folder)
+    metrics = directory.load_metrics()
+    assert metrics is not None, folder
+    return FinishedRun(folder, directory.load_config(), metrics)
+
+
+def renamed(trials: Sequence[Trial], prefix: str) -> list[Trial]:
+    """The same trials in folders whose names begin with `prefix`."""
+    return [dataclasses.replace(t, name=f"{prefix}-{t.name}") for t in trials]
+
+
+def summarise(
+    label: str,
+    runs: Sequence[FinishedRun],
+    further: Sequence[Mapping[str, float]] | None = None,
+) -> dict[str, Any]:
+    """Scores of runs that differ in their seed, with means and 95 % t-intervals.
+
+    Args:
+        label: Name of the group.
+        runs: Its runs.
+        further: More scores of each run, by name.
+
+    Example:
+
+    ```python
+    group = summarise("Cliff", runs)
+    group["scores"]["mcc/mcc"]["mean"], group["scores"]["mcc/mcc"]["half_width"]
+    ```
+    """
+    further = further or [{} for _ in runs]
+    rows = [
+        {
+            "seed": run.config.seed,
+            "scores": {**run.metrics["scores"], **more},
+            **read_spent(run.path),
+        }
+        for run, more in zip(runs, further, strict=True)
+    ]
+    names = sorted({name for row in rows for name in row["scores"]})
+    config = runs[0].config.to_dict()
+    config.pop("seed")
+    return {
+        "label": label,
+        "config": config,
+        "runs": rows,
+        "scores": {n: spread([row["scores"].get(n) for row in rows]) for n in names},
+        "code": sorted({str(run.metrics["provenance"]["code"]) for run in runs}),
+    }
+
+
+def spread(values: Sequence[float | None]) -> dict[str, Any]:
+    """Mean, half width of the 95 % t-interval, standard error and number of values.
+
+    Values that are None or not finite are left out.
+    """
+    found = interval([v for v in values if v is not None], LEVEL)
+    kept = np.asarray([v for v in values if v is not None], float)
+    kept = kept[np.isfinite(kept)]
+    error = float(kept.std(ddof=1) / len(kept) ** 0.5) if len(kept) > 1 else None
+    return {
+        "mean": found.mean,
+        "half_width": found.half_width,
+        "standard_error": error,
+        "count": found.count,
+    }
+
+
+def paired_difference(
+    first: Mapping[str, Any], second: Mapping[str, Any], score: str
+) -> dict[str, Any]:
+    """`spread` of first minus second, seed by seed."""
+    ours = {row["seed"]: row["scores"][score] for row in first["runs"]}
+    theirs = {row["seed"]: row["scores"][score] for row in second["runs"]}
+    if set(ours) != set(theirs):
+        raise ValueError("Only runs of the same seeds can be paired.")
+    return spread([ours[seed] - theirs[seed] for seed in sorted(ours)])
+
+
+def machine() -> dict[str, Any]:
+    """What the study ran on."""
+    found = provenance()
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "python": found["python"],
+        "packages": found["packages"],
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":")[1].strip() for line in lines if "model name" in line]
+    return names[0] if names else platform.processor()
+
+
+def encode(run: FinishedRun, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sources, images and noise-free latents of a run's evaluation set.
+
+    Args:
+        run: A finished run.
+        size: Number of images.
+    """
+    import keras
+
+    import qlayers  # noqa: F401, registers the layers
+    from experiments.setup_run import load_dataset
+
+    dataset = load_dataset(run.config)
+    sources, images = dataset.evaluation_set(size)
+    encoder = keras.models.load_model(run.path / "encoder.keras")
+    batches = np.array_split(images, max(1, len(images) // 500))
+    latents = [keras.ops.convert_to_numpy(encoder(batch)) for batch in batches]
+    return sources, images, np.concatenate(latents)
+
+
+def new_figure(rows: int, columns: int, size: float = 2.6) -> tuple[Any, np.ndarray]:
+    """An empty figure with square axes, drawn without a screen."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(
+        rows, columns, figsize=(size * columns, size * rows), squeeze=False
+    )
