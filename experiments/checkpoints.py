@@ -13,6 +13,7 @@ import keras
 import numpy as np
 
 from experiments.files import write_atomically
+from qlayers.callbacks.stop_on_non_finite import optimizers_of
 
 _STATE = "state"
 
@@ -34,13 +35,8 @@ class Snapshot:
 
 def all_variables(model: keras.Model) -> list[Any]:
     """Weights, random states, running means and optimizer states, in a fixed order."""
-    optimizers = [
-        value
-        for _, value in sorted(vars(model).items())
-        if isinstance(value, keras.optimizers.Optimizer)
-    ]
     variables = [*model.variables, *model.metrics_variables]
-    for optimizer in optimizers:
+    for optimizer in optimizers_of(model):
         variables.extend(optimizer.variables)
     return list({id(variable): variable for variable in variables}.values())
 
@@ -176,6 +172,13 @@ class CheckpointStore:
     def files(self) -> list[Path]:
         """Checkpoints from the oldest to the newest."""
         return sorted(self.folder.glob("step-?????????.npz"))
+
+    def remove_after(self, step: int) -> None:
+        """Removes the checkpoints that were taken after a step."""
+        self.wait()
+        for path in self.files():
+            if path > self.path_of(step):
+                path.unlink(missing_ok=True)
 
     def latest(self) -> Snapshot | None:
         """The newest intact checkpoint; damaged ones are reported and put aside."""

@@ -7,7 +7,7 @@ from absl import app, flags
 
 from experiments.folder_lock import WorkdirInUseError
 
-BAD_USAGE, IN_USE, TERMINATED = 2, 3, 143
+BAD_USAGE, IN_USE, DIVERGED, TERMINATED = 2, 3, 4, 143
 
 
 def launch(main: Callable[[Sequence[str]], int | None]) -> None:
@@ -28,6 +28,11 @@ def launch(main: Callable[[Sequence[str]], int | None]) -> None:
 
     flags.DEFINE_bool("debug", False, "Show where an error was raised.")
     app.run(guarded)
+
+
+def exit_code(outcome: str) -> int | None:
+    """What a process returns for an outcome of `TrainingRun.run`."""
+    return {"stopped": TERMINATED, "diverged": DIVERGED}.get(outcome)
 
 
 def _complain(text: str) -> int:

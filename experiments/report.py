@@ -15,6 +15,7 @@ from absl import flags
 from experiments.files import write_atomically, write_json
 from experiments.launcher import launch
 from experiments.report_page import make_page
+from experiments.run_directory import RunDirectory
 from experiments.summary import Group, find_runs, format_table, group_runs, table_rows
 
 FLAGS = flags.FLAGS
@@ -36,12 +37,18 @@ def main(arguments: Sequence[str]) -> int | None:
     groups = group_runs(finished)
     print(format_table(*table_rows(groups)))
     for path in unfinished:
-        print(f"Not finished, left out: {path}")
+        print(f"Not finished, left out: {path}{_why(path)}")
     folder = Path(FLAGS.output or FLAGS.workdir[0])
     folder.mkdir(parents=True, exist_ok=True)
     write_report(groups, folder, FLAGS.title, FLAGS.runs_per_group)
     print(f"Written: {folder / 'report.html'}, report.md, report.json.")
     return None
+
+
+def _why(path: Path) -> str:
+    status = RunDirectory(path).load_status()
+    reason = status.get("reason", status.get("state"))
+    return f" ({reason})" if reason in ("diverged", "failed") else ""
 
 
 def write_report(

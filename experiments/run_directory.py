@@ -30,6 +30,7 @@ class RunDirectory(FolderLock):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path)
         self.config_file = self.path / "config.json"
+        self.status_file = self.path / "status.json"
         self.metrics_file = self.path / "metrics.json"
         self.checkpoints = self.path / "checkpoints"
         self.history = RowFile(self.path / "history.jsonl")
@@ -73,6 +74,15 @@ class RunDirectory(FolderLock):
                 "one with `python -m experiments.train`."
             )
         return RunConfig.from_dict(read_json(self.config_file))
+
+    def load_status(self) -> dict[str, Any]:
+        """How the run ended, where it says so: `state`, and details of a failure."""
+        return read_json(self.status_file) if self.status_file.exists() else {}
+
+    def forget_divergence(self) -> None:
+        """Removes what an earlier start said about its divergence."""
+        if self.load_status().get("state") == "diverged":
+            self.status_file.unlink()
 
     def load_metrics(self) -> dict[str, Any] | None:
         """The final scores, if the run has them."""

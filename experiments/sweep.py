@@ -78,7 +78,8 @@ def run_sweep(trials: Sequence[Trial], root: Path) -> int:
     failed = []
     for folder, status in _run(left):
         done += status["state"] == "finished"
-        print(f"[{done}/{len(folders)}] {folder.name}: {status['state']}", flush=True)
+        ended = status.get("reason", status["state"])
+        print(f"[{done}/{len(folders)}] {folder.name}: {ended}", flush=True)
         if status["state"] != "finished":
             failed.append(folder)
     for folder in failed:

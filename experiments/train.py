@@ -15,7 +15,7 @@ from absl import flags
 from experiments import flags_config
 from experiments.config import resolve
 from experiments.flags_config import define_run_flags, settings_from_flags
-from experiments.launcher import TERMINATED, launch
+from experiments.launcher import exit_code, launch
 
 FLAGS = flags.FLAGS
 define_run_flags()
@@ -39,10 +39,10 @@ def main(arguments: Sequence[str]) -> int | None:
         print(json.dumps(config.to_dict(), indent=2))
         print(f"Would train in {FLAGS.workdir}; nothing was written.")
         return None
-    from experiments.training import STOPPED, TrainingRun
+    from experiments.training import TrainingRun
 
     outcome = TrainingRun(config, FLAGS.workdir, pictures=FLAGS.pictures).run()
-    return TERMINATED if outcome == STOPPED else None
+    return exit_code(outcome)
 
 
 if __name__ == "__main__":

@@ -33,10 +33,11 @@ from experiments.strategies import (
     is_chief,
     make_strategy,
 )
-from experiments.training_loop import Hooks, TrainingLoop
+from experiments.training_loop import DIVERGED, STOPPED, Hooks, TrainingLoop
 from models import LatentModel
+from qlayers.callbacks import StopOnNonFinite
 
-FINISHED, NOTHING_TO_DO, STOPPED = "finished", "nothing to do", "stopped"
+NOTHING_TO_DO = "nothing to do"
 BEST = "best.weights.h5"
 
 
@@ -73,7 +74,8 @@ class TrainingRun:
         """Trains, evaluates and exports what is not yet there.
 
         Returns:
-            `"finished"`, `"nothing to do"`, or `"stopped"` after SIGTERM.
+            `"finished"`, `"nothing to do"`, `"stopped"` after SIGTERM, or `"diverged"`
+            if the loss was no longer finite.
         """
         configure_tensorflow(self.config)
         strategy = make_strategy(self.config.strategy)
@@ -105,6 +107,7 @@ class TrainingRun:
         self.copy = build_model(self.config, self.dataset) if self.writes else model
         if self.writes:
             self.directory.start(self.config)
+            self.directory.forget_divergence()
             self._describe(model)
         self.model = model
         self.sample = selection_sample(self.config, self.dataset)
@@ -119,15 +122,29 @@ class TrainingRun:
             self.report(f"Continuing {self.directory.path} from step {start}.")
         stream = make_stream(self.config, self.dataset, start)
         with _stop_on_sigterm(self._stop):
-            finished = loop.run(distribute(stream, strategy))
-        if not finished:
+            outcome = loop.run(distribute(stream, strategy))
+        if outcome == STOPPED:
             self.report(
                 f"Stopped at step {loop.step}; the same command goes on from there."
             )
-            return STOPPED
-        if self.writes:
+        elif self.writes and outcome == DIVERGED:
+            self._record_divergence(loop.guard)
+        elif self.writes:
             self._finish()
-        return FINISHED
+        return outcome
+
+    def _record_divergence(self, guard: StopOnNonFinite) -> None:
+        record = {
+            "state": DIVERGED,
+            "step": guard.diverged_at,
+            "restored_step": guard.restored_step,
+            "message": guard.message,
+        }
+        write_json(self.directory.status_file, record)
+        self.report(
+            f"{self.directory.path} has no scores; its newest checkpoint is that of "
+            f"step {guard.restored_step}."
+        )
 
     def _describe(self, model: LatentModel) -> None:
         record = read_json(self.directory.config_file)

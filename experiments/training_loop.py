@@ -12,9 +12,12 @@ from experiments.config import RunConfig
 from experiments.progress import Progress
 from experiments.run_directory import RunDirectory
 from experiments.strategies import make_step
+from qlayers.callbacks import StopOnNonFinite
 
 # Time that may go into copying variables for checkpoints.
 _CHECKPOINT_SHARE = 0.02
+
+FINISHED, STOPPED, DIVERGED = "finished", "stopped", "diverged"
 
 
 @dataclass
@@ -42,6 +45,9 @@ class TrainingLoop:
     the history that were written after the checkpoint are cut off and made again, so
     that an interrupted run ends like one that was not.
 
+    A run whose loss is no longer finite ends with its last good state, which also
+    becomes its newest checkpoint.
+
     Args:
         config: Of the run.
         directory: Where checkpoints and history go.
@@ -67,6 +73,9 @@ class TrainingLoop:
         self.strategy = strategy
         self.writes = writes
         self.store = CheckpointStore(directory.checkpoints, report=hooks.report)
+        # Copies fall on rows, where all running means are 0.
+        self.guard = StopOnNonFinite(config.log_every, report=hooks.report)
+        self.guard.set_model(model)
         self.step = 0
         self._saved_step = -1
         self._saved_time = time.monotonic()
@@ -89,14 +98,14 @@ class TrainingLoop:
             self.directory.evaluations.cut_after(last)
         return self.step
 
-    def run(self, batches: Any) -> bool:
+    def run(self, batches: Any) -> str:
         """Trains to the end of the run.
 
         Args:
             batches: Iterable of batches from `self.step` on.
 
         Returns:
-            Whether the end was reached; False if it was told to stop.
+            `"finished"`, `"stopped"` if it was told to, or `"diverged"`.
         """
         try:
             return self._run(batches)
@@ -104,11 +113,12 @@ class TrainingLoop:
             # After an error too: what is being written is good.
             self.store.wait()
 
-    def _run(self, batches: Any) -> bool:
+    def _run(self, batches: Any) -> str:
         config = self.config
         progress = Progress(config.steps, config.batch_size, start=self.step)
         iterator = iter(batches)
         train, read = make_step(self.model, self.strategy)
+        self.guard.begin(self.step)
         if self.step == 0 and self._saved_step < 0:
             self.hooks.evaluate(0)
         self._saved_time = time.monotonic()
@@ -117,26 +127,42 @@ class TrainingLoop:
             logs = train(iterator)
             self.step += 1
             finished = self.step >= config.steps
-            if self.step % config.log_every == 0 or finished:
+            row = self.step % config.log_every == 0 or finished
+            if not self._is_good(read, logs, row):
+                return self._end_with_good_state()
+            if row:
                 self._log(read(logs), progress)
             if self.step % config.evaluate_every == 0 or finished:
                 self.hooks.evaluate(self.step)
                 progress.restart_clock()
             stopping = self._is_told_to_stop()
             if finished or stopping or self._is_due():
+                if not self.guard.verify():
+                    return self._end_with_good_state()
                 self._save()
             if stopping and not finished:
-                break
-        return finished
+                return STOPPED
+        return FINISHED
+
+    def _is_good(self, read: Callable[[Any], Any], logs: Any, row: bool) -> bool:
+        # Replicas' running means must be added up first, which is not free.
+        if self.strategy is not None and not row:
+            return True
+        return self.guard.check(self.step, read(logs))
+
+    def _end_with_good_state(self) -> str:
+        self.step = self.guard.restored_step or 0
+        self.model.reset_metrics()
+        if self.writes:
+            self.store.remove_after(self.step)
+        if not self.store.path_of(self.step).exists():
+            self._saved_step = -1
+            self._save()
+        return DIVERGED
 
     def _log(self, logs: Any, progress: Progress) -> None:
         terms = {name: float(np.asarray(value)) for name, value in logs.items()}
         self.model.reset_metrics()
-        if not np.isfinite(terms.get("loss", 0.0)):
-            raise FloatingPointError(
-                f"The loss is {terms['loss']} at step {self.step}. A smaller "
-                "learning_rate may help; the last checkpoint is from before."
-            )
         if self.writes:
             progress.update(self.step, terms)
             self.directory.history.append({"step": self.step, **terms})

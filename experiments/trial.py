@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from experiments.launcher import TERMINATED, launch
+from experiments.launcher import exit_code, launch
 from experiments.run_directory import RunDirectory
 
 FLAGS = flags.FLAGS
@@ -20,10 +20,10 @@ flags.DEFINE_bool("pictures", True, "Write TensorBoard files and pictures.")
 
 def main(arguments: Sequence[str]) -> int | None:
     config = RunDirectory(FLAGS.workdir).load_config()
-    from experiments.training import STOPPED, TrainingRun
+    from experiments.training import TrainingRun
 
     outcome = TrainingRun(config, FLAGS.workdir, pictures=FLAGS.pictures).run()
-    return TERMINATED if outcome == STOPPED else None
+    return exit_code(outcome)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.files import read_json, write_json
+from experiments.launcher import DIVERGED
 
 ATTEMPTS = 2
 _ROOT = Path(__file__).resolve().parents[1]
@@ -27,7 +28,8 @@ def run_trial(
 
     Returns:
         What is also in `status.json`: `state` (`"finished"` or `"failed"`),
-        `attempts`, and for a failure the end of the log.
+        `attempts`, and for a failure the end of the log and, if the loss was no longer
+        finite, the `reason` `"diverged"`.
     """
     folder = Path(folder).resolve()
     command = [sys.executable, "-m", "experiments.trial", f"--workdir={folder}"]
@@ -44,6 +46,8 @@ def run_trial(
         if code != 0:
             text = (folder / "log.txt").read_text(encoding="utf-8", errors="replace")
             status |= {"exit_code": code, "log": text[-_LOG_TAIL:]}
+        if code == DIVERGED:
+            status["reason"] = "diverged"
         write_json(folder / "status.json", status)
     return status
 

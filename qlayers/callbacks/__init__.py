@@ -17,4 +17,5 @@ from qlayers.callbacks.metrics_callback import (
 from qlayers.callbacks.projector_files import ProjectorFiles as ProjectorFiles
 from qlayers.callbacks.score_summaries import ScoreSummaries as ScoreSummaries
 from qlayers.callbacks.step_callback import StepCallback as StepCallback
+from qlayers.callbacks.stop_on_non_finite import StopOnNonFinite as StopOnNonFinite
 from qlayers.callbacks.training_scalars import TrainingScalars as TrainingScalars

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from experiments.checkpoints import CheckpointStore
+from experiments.launcher import DIVERGED
 from experiments.trial_process import run_trial
 from tests.experiments.browser import Browser
 from tests.experiments.runs import tiny_config
@@ -213,6 +214,18 @@ def test_failed_trial_is_tried_twice_and_recorded(tmp_path):
     )
     saved = json.loads((tmp_path / "status.json").read_text())
     assert "out of luck" in saved["log"]
+    assert "reason" not in saved
+    status = run_trial(tmp_path, start=lambda command, log: DIVERGED)
+    assert (status["state"], status["reason"]) == ("failed", "diverged")
+
+
+def test_divergence_is_an_exit_code_and_a_failed_trial(tmp_path):
+    """A learning rate with which the second step's loss overflows."""
+    flags = [*train_flags(tmp_path / "run"), "--nopictures", "--learning_rate=1e30"]
+    code, output, _ = launch("train", *flags)
+    assert code == DIVERGED != 0
+    assert "Training diverged: `loss` is nan at step 2" in output
+    assert CheckpointStore(tmp_path / "run" / "checkpoints").latest().step == 0
 
 
 def test_bad_command_lines_write_nothing(tmp_path):

@@ -10,8 +10,8 @@ import pytest
 from experiments.checkpoints import CheckpointStore, read_snapshot
 from experiments.folder_lock import WorkdirInUseError
 from experiments.run_directory import RunDirectory
-from experiments.training import FINISHED, NOTHING_TO_DO, STOPPED, TrainingRun
-from experiments.training_loop import TrainingLoop
+from experiments.training import NOTHING_TO_DO, TrainingRun
+from experiments.training_loop import DIVERGED, FINISHED, STOPPED, TrainingLoop
 from tests.experiments.runs import tiny_config
 
 
@@ -207,3 +207,72 @@ def test_failure_before_the_start_leaves_nothing_behind(tmp_path):
     with pytest.raises(ValueError):
         TrainingRun(config, folder, quiet, pictures=False).run()
     assert not (folder / "config.json").exists()
+
+
+def poisoned(monkeypatch, step):
+    """Makes the batch of a step NaN, at every start."""
+    from experiments import training
+
+    make_stream = training.make_stream
+
+    def stream(config, dataset, start):
+        batches = make_stream(config, dataset, start).enumerate(start)
+        return batches.map(lambda i, x: _nan_at(i, x, step))
+
+    monkeypatch.setattr(training, "make_stream", stream)
+
+
+def _nan_at(i, images, step):
+    import tensorflow as tf
+
+    images = tf.image.convert_image_dtype(images, tf.float32)
+    return tf.where(i == step - 1, np.float32(np.nan), images)
+
+
+@pytest.mark.parametrize("saves", [(5, 7, 8), ()])
+def test_diverged_run_keeps_the_last_good_state(tmp_path, monkeypatch, saves):
+    poisoned(monkeypatch, 9)
+    checkpoint_at(monkeypatch, *saves)
+    said = []
+    bad = tmp_path / "bad"
+    run = TrainingRun(tiny_config(), bad, said.append, pictures=False)
+    assert run.run() == DIVERGED
+    assert "`loss` is nan at step 9" in said[-2]
+    # Copies are taken at rows, every 2 steps; that of step 8 was never tried.
+    status = json.loads((bad / "status.json").read_text())
+    assert (status["state"], status["step"], status["restored_step"]) == (
+        "diverged",
+        9,
+        6,
+    )
+    kept = CheckpointStore(bad / "checkpoints").latest()
+    assert kept.step == 6
+    assert not (bad / "metrics.json").exists()
+    assert not (bad / "encoder.keras").exists()
+    # A run of the same data that was saved at step 6, and ended there.
+    checkpoint_at(monkeypatch, 6)
+    good = tmp_path / "good"
+    crash_at(TrainingRun(tiny_config(), good, quiet, pictures=False), 8)
+    wanted = CheckpointStore(good / "checkpoints").latest()
+    for ours, theirs in zip(kept.arrays, wanted.arrays, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    rows = [json.loads(r) for r in (bad / "history.jsonl").open()]
+    assert [row["step"] for row in rows] == [2, 4, 6, 8]
+    assert np.isfinite([row["loss"] for row in rows]).all()
+
+
+def test_diverged_run_goes_on_when_the_cause_is_gone(tmp_path, monkeypatch):
+    whole, cured = tmp_path / "whole", tmp_path / "cured"
+    with monkeypatch.context() as patch:
+        poisoned(patch, 9)
+        run = TrainingRun(tiny_config(), cured, quiet, pictures=False)
+        assert run.run() == DIVERGED
+        # And again, from the good state, as long as nothing has changed.
+        run = TrainingRun(tiny_config(), cured, quiet, pictures=False)
+        assert run.run() == DIVERGED
+    poisoned(monkeypatch, -1)
+    for folder in (whole, cured):
+        run = TrainingRun(tiny_config(), folder, quiet, pictures=False)
+        assert run.run() == FINISHED
+    assert not (cured / "status.json").exists()
+    assert_same_result(whole, cured)
