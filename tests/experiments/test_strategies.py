@@ -9,7 +9,8 @@ import tensorflow as tf
 from experiments.checkpoints import CheckpointStore
 from experiments.setup_run import load_dataset, make_stream
 from experiments.strategies import check_replicas, distribute, make_strategy
-from experiments.training import FINISHED, TrainingRun
+from experiments.training import TrainingRun
+from experiments.training_loop import FINISHED
 from tests.experiments.runs import tiny_config
 
 
