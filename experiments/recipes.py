@@ -217,6 +217,13 @@ PROFILES: dict[str, tuple[Mapping, Mapping, Mapping]] = {
 }
 
 
+def _method_row(methods: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """A method's row; without one it is trained like the autoencoder."""
+    if method in methods:
+        return methods[method]
+    return {name: v for name, v in methods["ae"].items() if name in SETTINGS}
+
+
 def recipe(
     method: str, dataset: str, profile: str = "paper"
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -241,7 +248,7 @@ def recipe(
     original = "shapes3d" if dataset == "mini_shapes3d" else dataset
     row = {
         **every,
-        **methods[method],
+        **_method_row(methods, method),
         **datasets.get((method, original), {}),
         **datasets.get((method, dataset), {}),
     }

@@ -43,13 +43,13 @@ METHODS: dict[str, Callable[..., LatentModel]] = {
     "additive": cliff_paper.additive,
 }
 
-# The networks that each method's paper uses.
+# Module of a paper's methods -> the networks that the paper uses.
 _NETWORKS = {
-    qlae_paper: "style",
-    tripod_paper: "residual",
-    factor_qvae_paper: "dalle",
-    friede_paper: "locatello",
-    cliff_paper: "locatello",
+    qlae_paper.__name__: "style",
+    tripod_paper.__name__: "residual",
+    factor_qvae_paper.__name__: "dalle",
+    friede_paper.__name__: "locatello",
+    cliff_paper.__name__: "locatello",
 }
 
 
@@ -113,11 +113,10 @@ def build(
 
 
 def paper_network(method: str) -> str:
-    """Name of the networks that a method's paper uses."""
+    """Name of the networks that a method's paper uses; QLAE's for other methods."""
     if method == "additive":
         return "resnet_additive"
-    module = inspect.getmodule(METHODS[method])
-    return _NETWORKS[module]
+    return _NETWORKS.get(METHODS[method].__module__, "style")
 
 
 def _plain(value: Any) -> Any:

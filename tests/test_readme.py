@@ -1,39 +1,299 @@
-"""The code in README.md runs as it stands there."""
+"""The code and the commands in README.md run as they stand there."""
 
+import json
+import os
 import re
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
 
 import keras
+import numpy as np
 import pytest
 
 from tests.conftest import ROOT
+from tests.layer_contract import check_name, contract_checks
 
-_BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
-BLOCKS = _BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
-
-
-def test_there_are_blocks():
-    assert len(BLOCKS) >= 4
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+_BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    "code", BLOCKS, ids=lambda code: code.strip().split("\n")[-1][:40]
-)
-def test_block_runs(code, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    # One step shows that a training call is right.
-    code = re.sub(r"steps_per_epoch=\d+", "steps_per_epoch=1", code)
-    names = {"keras": keras}
-    exec("import qlayers", names)
-    exec(compile(code, "README.md", "exec"), names)
-    if "Sequential" in code and "fit" not in code and "NormalizedHessian" not in code:
-        _check_quantized(names["model"])
+def blocks_by_section(language):
+    """Heading -> code blocks of a language."""
+    found = {}
+    for section in README.split("\n## ")[1:]:
+        heading, _, text = section.partition("\n")
+        codes = [code for kind, code in _BLOCK.findall(text) if kind == language]
+        if codes:
+            found[heading] = codes
+    return found
 
 
-def _check_quantized(model):
-    import numpy as np
+PYTHON = blocks_by_section("python")
+COMMANDS = [
+    line.split("  #")[0].strip()
+    for codes in blocks_by_section("bash").values()
+    for code in codes
+    for line in code.splitlines()
+]
+# Those that set up the environment that the tests already run in.
+MAKE = [command for command in COMMANDS if command.startswith("make ")]
+LAUNCHERS = [command for command in COMMANDS if command not in MAKE]
+QUICK = [c for c in LAUNCHERS if "--dry_run" in c or "show_data" in c]
 
-    x = np.random.default_rng(0).normal(size=(32, 64)).astype("float32")
-    history = model.fit(x, x, verbose=0).history
-    assert "latent_quantizer_perplexity" in {
-        re.sub(r"_\d+_", "_", name) for name in history
+
+def run_section(heading, folder, monkeypatch, **start):
+    """Runs the Python blocks of a section one after the other."""
+    monkeypatch.chdir(folder)
+    names = dict(start)
+    for code in PYTHON[heading]:
+        exec(compile(code, f"README.md, {heading}", "exec"), names)
+    return names
+
+
+def environment():
+    """`python` and `tensorboard` are those of this environment."""
+    folder = str(Path(sys.executable).parent)
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join([folder, os.environ["PATH"]]),
+        "PYTHONPATH": str(ROOT),
     }
+
+
+def run_command(command, folder):
+    done = subprocess.run(
+        command,
+        shell=True,
+        executable="/bin/bash",
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=1_500,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_every_block_is_run():
+    languages = [kind for kind, _ in _BLOCK.findall(README)]
+    assert set(languages) == {"python", "bash"}
+    assert languages.count("python") == sum(map(len, PYTHON.values()))
+    tested = {"Ten lines", "Recipes", "TensorBoard", "Scores on your own arrays"}
+    assert set(PYTHON) == {*tested, "Add a layer", "Add a method", "Add a dataset"}
+
+
+def test_ten_lines(tmp_path, monkeypatch):
+    lines = [line for line in PYTHON["Ten lines"][0].splitlines() if line.strip()]
+    assert len(lines) <= 10
+    names = {}
+    exec(PYTHON["Ten lines"][0], names)
+    assert {
+        "loss",
+        "latent_quantizer_quantize_loss",
+        "latent_quantizer_commit_loss",
+        "latent_quantizer_perplexity",
+        "latent_quantizer_usage",
+    } == {re.sub(r"_\d+_", "_", name) for name in names["history"].history}
+    model = run_section("Ten lines", tmp_path, monkeypatch)["model"]
+    x = np.ones((8, 64), "float32")
+    model.compile("adamw", "mse")
+    assert len(model.fit(x, x, verbose=0).history) > 3
+
+
+@pytest.mark.parametrize("heading", PYTHON)
+def test_blocks_are_formatted(heading):
+    ruff = [sys.executable, "-m", "ruff"]
+    for code in PYTHON[heading]:
+        for command in (["format", "--check"], ["check", "--ignore=F821,I001"]):
+            done = subprocess.run(
+                [*ruff, *command, "--config", str(ROOT / "pyproject.toml"), "-"],
+                input=code.rstrip() + "\n",
+                capture_output=True,
+                text=True,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_training_from_python(tmp_path, monkeypatch):
+    run_section("Recipes", tmp_path, monkeypatch)
+    encoder = keras.models.load_model("encoder.keras")
+    decoder = keras.models.load_model("decoder.keras")
+    assert decoder(encoder(np.zeros((1, 32, 32, 3), "float32"))).shape == (1, 32, 32, 3)
+
+
+def test_callbacks_in_fit(tmp_path, monkeypatch):
+    run_section("TensorBoard", tmp_path, monkeypatch)
+    assert list(tmp_path.glob("runs/mine/events*"))
+
+
+def test_scores_on_arrays(tmp_path, monkeypatch, capsys):
+    run_section("Scores on your own arrays", tmp_path, monkeypatch)
+    assert "modularity" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("check", contract_checks(), ids=check_name)
+def test_added_layer(check, tmp_path, monkeypatch):
+    file = "qlayers.regularizers.sparsity"  # where the text puts it
+    names = run_section("Add a layer", tmp_path, monkeypatch, __name__=file)
+    check(names["case"], tmp_path)
+    layer = names["Sparsity"](0.5)
+    layer(np.array([[1.0, -3.0]], "float32"), training=True)
+    assert float(layer.losses[0]) == 0.5 * 2.0
+
+
+def test_added_method(tmp_path, monkeypatch):
+    """With the lines that the text names it is trained like any other."""
+    import models
+    from experiments import config, latents
+    from experiments.config import resolve
+    from experiments.training import TrainingRun
+    from tests.experiments.runs import SETTINGS
+
+    monkeypatch.setitem(models.METHODS, "calm_qlae", None)  # removed afterwards
+    names = run_section("Add a method", tmp_path, monkeypatch)
+    assert names["model"].recipe["network"] == "style"
+    for module in (config, latents):
+        monkeypatch.setattr(module, "VALUES", (*config.VALUES, "calm_qlae"))
+    settings = {**SETTINGS, "steps": 2, "evaluate_every": 2}
+    run_config = resolve(
+        "calm_qlae",
+        profile="cpu",
+        settings=settings,
+        hyperparameters={"activity_weight": 0.1},
+    )
+    TrainingRun(run_config, tmp_path / "run", print, pictures=False).run()
+    rows = [json.loads(r) for r in (tmp_path / "run" / "history.jsonl").open()]
+    assert any("activity" in name for name in rows[-1])
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["results"]["infomec"]["settings"]["discrete_latents"] is True
+
+
+def test_added_dataset(tmp_path, monkeypatch):
+    from experiments import recipes
+    from experiments.config import resolve
+    from experiments.training import TrainingRun
+    from qlayers.datasets import registry
+    from tests.experiments.runs import SETTINGS
+
+    names = run_section("Add a dataset", tmp_path, monkeypatch)
+    bars, (sources, images) = names["Bars"], (names["sources"], names["images"])
+    assert images.shape == (16, 32, 32, 3)
+    for (place, standing, grey), image in zip(sources, images, strict=True):
+        wanted = np.zeros((32, 32))
+        wanted[4 * place : 4 * place + 4] = (grey + 1) / 5
+        wanted = wanted.T if standing else wanted
+        np.testing.assert_allclose(image, np.stack([wanted] * 3, -1), atol=1e-6)
+    monkeypatch.setitem(registry._GENERATED, "bars", bars)
+    monkeypatch.setitem(recipes.NUM_FACTORS, "bars", 3)
+    settings = {**SETTINGS, "steps": 2, "evaluate_every": 2}
+    config = resolve("qlae", "bars", "cpu", settings=settings)
+    TrainingRun(config, tmp_path / "run", print, pictures=False).run()
+    assert (tmp_path / "run" / "metrics.json").exists()
+
+
+def test_tables_name_everything():
+    from models import METHODS
+    from qlayers import datasets
+
+    section = README.split("\n## Recipes")[1].split("\n## ")[0]
+    methods, data = re.findall(r"((?:^\|.*\n)+)", section, re.MULTILINE)
+    listed = re.findall(r"`(\w+)`", methods)
+    assert sorted(listed) == sorted(METHODS)
+    named = re.findall(r"`(\w+)`", "".join(r.split("|")[1] for r in data.splitlines()))
+    assert sorted(named) == sorted(datasets.names())
+
+
+def test_layers_that_are_named_exist():
+    import qlayers
+
+    section = README.split("\n## Ten lines")[1].split("\n## ")[0]
+    for row in re.findall(r"^\| (?:quantizers|regularizers).*", section, re.MULTILINE):
+        names = re.findall(r"`(\w+)`", row)
+        assert len(names) >= 7
+        for name in names:
+            assert issubclass(getattr(qlayers, name), keras.layers.Layer)
+
+
+def test_files_that_are_named_exist():
+    paths = re.findall(r"`((?:\w+/)+[\w.]*|\w+\.md)`", README)
+    assert len(paths) > 10
+    for path in paths:
+        if not path.startswith("runs/"):
+            assert (ROOT / path).exists(), path
+
+
+def test_make_targets():
+    targets = re.findall(r"(?:`|\n)make ([a-z-]+)", README)
+    assert {"demo", "test", "venv", "lint", "bench"} <= set(targets)
+    for target in targets:
+        done = subprocess.run(
+            ["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_environment_command():
+    """`make venv && source ...`: nothing to do where it has been done."""
+    command = next(c for c in MAKE if "activate" in c)
+    ready = ["make", "--question", ".venv/.installed"]
+    if subprocess.run(ready, cwd=ROOT, capture_output=True).returncode:
+        pytest.skip("the environment was not made by `make venv`")
+    answer = run_command(f"{command} && command -v python", ROOT)
+    assert answer.strip().endswith(str(ROOT / ".venv" / "bin" / "python"))
+
+
+@pytest.mark.parametrize("command", QUICK)
+def test_quick_command(command, tmp_path):
+    run_command(command, tmp_path)
+    assert ("--dry_run" in command) == (not list(tmp_path.iterdir()))
+
+
+@pytest.mark.slow
+def test_commands_in_their_order(tmp_path):
+    """All commands that take longer, in one folder, as a reader types them."""
+    for command in LAUNCHERS:
+        if command.startswith("tensorboard"):
+            _check_server(command, tmp_path)
+        elif command not in QUICK:
+            run_command(command, tmp_path)
+    for run in ("first", "factor", "cliff", "study/mini_shapes3d-qlae-seed1"):
+        scores = json.loads((tmp_path / "runs" / run / "metrics.json").read_text())
+        assert scores["scores"]
+    assert (tmp_path / "runs" / "report.html").exists()
+
+
+def _check_server(command, folder):
+    server = subprocess.Popen(
+        [*command.split(), "--port=6123"],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        address = "http://127.0.0.1:6123/data/runs"
+        end = time.monotonic() + 120
+        while time.monotonic() < end:
+            try:
+                with urllib.request.urlopen(address, timeout=10) as answer:
+                    if "first" in json.load(answer):
+                        return
+            except OSError:
+                pass
+            time.sleep(1)
+        raise TimeoutError(f"{command} did not list the run")
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+@pytest.mark.slow
+def test_make_demo():
+    """The other command of the first block, `make test`, is what runs this file."""
+    assert MAKE[:2] == ["make demo", "make test"]
+    answer = run_command(MAKE[0], ROOT)
+    assert "InfoM" in answer
