@@ -18,8 +18,8 @@ _INTERNAL = {"networks", "num_latents", "parts", "name", "quantizer", "self"}
 _INTERNAL |= {"discriminator_optimizer", "label_sizes"}
 
 # Where the further keyword arguments of a method go.
-_FRIEDE_FACTOR = (friede_paper._factorized, common.factor_model_from, make_adam)
-_QVAE_FACTOR = (factor_qvae_paper._factorized, common.factor_model_from, make_adam)
+_FRIEDE_FACTOR = (friede_paper.factorized_model, common.factor_model_from, make_adam)
+_QVAE_FACTOR = (factor_qvae_paper.factorized_model, common.factor_model_from, make_adam)
 _ONE_OPTIMIZER = (common.model_from, make_adam)
 _PASSED_ON: dict[str, tuple[Callable[..., Any], ...]] = {
     "factor_vae": _FRIEDE_FACTOR,

@@ -72,13 +72,8 @@ def _hard(model: LatentModel, features: Any) -> Any:
 
 def _soft(model: LatentModel, features: Any) -> Any:
     quantizer = model.quantizer
-    if isinstance(quantizer, LogitsQuantizer):
-        weights = ops.softmax(quantizer.logits(features), axis=-1)
-        return ops.sum(weights * ops.expand_dims(quantizer.value_table(), 0), axis=-1)
-    if isinstance(quantizer, qlayers.GumbelQuantizer):
-        x = ops.convert_to_tensor(features, dtype="float32")
-        weights = ops.softmax(-quantizer._distances(x), axis=-1)
-        return quantizer._join(ops.matmul(weights, quantizer.table[0]))
+    if isinstance(quantizer, (LogitsQuantizer, qlayers.GumbelQuantizer)):
+        return quantizer.expected_values(features)
     if isinstance(quantizer, qlayers.FiniteScalarQuantizer):
         return ops.tanh(features)
     return features

@@ -79,8 +79,6 @@ def code_positions(
     config: RunConfig, model: models.LatentModel, bases: np.ndarray
 ) -> list[list[int]]:
     """Column of the traversal that is nearest to each base's own latents."""
-    from models.inspection import _values
-
     latents = model.encode(bases)
     positions = []
     for z in latents:
@@ -88,7 +86,7 @@ def code_positions(
         pieces = z.reshape(slots, -1)
         row = []
         for j in range(slots):
-            values = _values(model, j, NUM_STEPS).reshape(NUM_STEPS, -1)
+            values = models.traversal_values(model, j, NUM_STEPS).reshape(NUM_STEPS, -1)
             row.append(int(np.square(values - pieces[j]).sum(axis=1).argmin()))
         positions.append(row)
     return positions

@@ -7,6 +7,7 @@ from models.build import build as build
 from models.factor_model import FactorModel as FactorModel
 from models.info_gan import InfoGan as InfoGan
 from models.inspection import swap_latents as swap_latents
+from models.inspection import traversal_values as traversal_values
 from models.inspection import traverse as traverse
 from models.latent_model import LatentModel as LatentModel
 from models.networks.choice import Networks as Networks

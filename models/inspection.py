@@ -82,13 +82,29 @@ def num_slots(model: LatentModel, z: np.ndarray) -> int:
 
 def _row(model: LatentModel, base: np.ndarray, j: int, num_steps: int) -> np.ndarray:
     size = len(base) // num_slots(model, base)
-    values = _values(model, j, num_steps)
+    values = traversal_values(model, j, num_steps)
     row = np.repeat(base[None], num_steps, axis=0)
     row[:, j * size : (j + 1) * size] = values.reshape(num_steps, size)
     return row
 
 
-def _values(model: LatentModel, j: int, num_steps: int) -> np.ndarray:
+def traversal_values(model: LatentModel, j: int, num_steps: int) -> np.ndarray:
+    """The values that `traverse` gives to a latent.
+
+    Args:
+        model: A trained model.
+        j: Number of the latent.
+        num_steps: Number of values; a codebook with fewer repeats its last one.
+
+    Returns:
+        Shape `(num_steps,)`, or `(num_steps, code_dim)` if a code is a vector.
+
+    Example:
+
+    ```python
+    values = traversal_values(model, 0, num_steps=10)
+    ```
+    """
     if model.quantizer is None:
         return np.linspace(-2.0, 2.0, num_steps, dtype="float32")
     values = ops.convert_to_numpy(model.quantizer.value_table())[j]

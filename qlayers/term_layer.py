@@ -81,6 +81,11 @@ class TermLayer(SavesRandomState, keras.layers.Layer):
         self._schedulable_names.append(name)
         return check_schedulable(name, value, minimum, exclusive)
 
+    @property
+    def schedulable_names(self) -> tuple[str, ...]:
+        """Names of the attributes that may be schedules; `now(name)` reads one."""
+        return tuple(self._schedulable_names)
+
     def track_terms(self, *names: str) -> None:
         """Makes one running mean for each named term."""
         for name in names:

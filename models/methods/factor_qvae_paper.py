@@ -118,7 +118,7 @@ def factor_dvae_learned(
         **training: See `factor_qvae`.
     """
     quantizer = _categorical(num_values, kl_weight, kl_reduction, temperature)
-    return _factorized(
+    return factorized_model(
         networks, num_latents, quantizer, tc_weight, "factor_dvae_learned", **training
     )
 
@@ -156,12 +156,12 @@ def factor_qvae(
     quantizer = _gumbel(
         num_values, code_dim, kl_weight, kl_reduction, distance, temperature
     )
-    return _factorized(
+    return factorized_model(
         networks, num_latents, quantizer, tc_weight, "factor_qvae", **training
     )
 
 
-def _factorized(
+def factorized_model(
     networks: Networks,
     num_latents: int,
     quantizer: Any,
@@ -174,6 +174,7 @@ def _factorized(
     seed: int | None = None,
     **training: Any,
 ) -> FactorModel:
+    """What both methods with a discriminator share: they differ in their quantizer."""
     discriminator = qlayers.TotalCorrelationDiscriminator(
         tc_weight,
         hidden_units=hidden_units,

@@ -105,7 +105,7 @@ def factor_d_vae(
         **training: See `factor_vae`.
     """
     quantizer = _ordered(num_values, interval, noise_scale, kl_weight, active_values)
-    return _factorized(
+    return factorized_model(
         networks,
         num_latents,
         quantizer,
@@ -146,7 +146,7 @@ def factor_vae(
             `models.methods.common.factor_model_from`.
     """
     latent = qlayers.GaussianLatent(kl_weight, name="gaussian")
-    return _factorized(
+    return factorized_model(
         networks,
         num_latents,
         latent,
@@ -202,7 +202,7 @@ def _supervision(
     return Supervision(kind, weight, tuple(sizes))
 
 
-def _factorized(
+def factorized_model(
     networks: Networks,
     num_latents: int,
     quantizer: Any,
@@ -217,6 +217,7 @@ def _factorized(
     seed: int | None = None,
     **training: Any,
 ) -> FactorModel:
+    """What `factor_vae` and `factor_d_vae` share: they differ in their quantizer."""
     discriminator = qlayers.TotalCorrelationDiscriminator(
         tc_weight,
         hidden_units=hidden_units,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from qlayers.callbacks.step_callback import StepCallback
-from qlayers.schedules import is_scheduled, value_at
+from qlayers.schedules import is_scheduled
 from qlayers.term_layer import TermLayer
 
 
@@ -67,9 +67,8 @@ def annealed_quantities(model: Any) -> dict[str, float]:
     for layer in model._flatten_layers():
         if not isinstance(layer, TermLayer):
             continue
-        for name in layer._schedulable_names:
+        for name in layer.schedulable_names:
             quantity = getattr(layer, name)
             if is_scheduled(quantity) or name == "temperature":
-                now = value_at(quantity, layer.training_step)
-                values[f"{layer.name}_{name}"] = float(np.asarray(now))
+                values[f"{layer.name}_{name}"] = float(np.asarray(layer.now(name)))
     return values

@@ -130,6 +130,15 @@ class GumbelQuantizer(CodebookQuantizer):
         table = ops.broadcast_to(self.table, shape)
         return table[..., 0] if self.code_dim == 1 else table
 
+    def logits(self, inputs: Tensor) -> Tensor:
+        """float32 logits of the codes `(..., n, num_values)`: negative distances."""
+        return -self._distances(self._prepare(inputs))
+
+    def expected_values(self, inputs: Tensor) -> Tensor:
+        """Mean code of each latent, float32 like the inputs, without noise."""
+        weights = ops.softmax(self.logits(inputs), axis=-1)
+        return self._join(ops.matmul(weights, self.table[0]))
+
     def _needs_logits(self, training: bool | None) -> bool:
         return bool(training) or not self.is_off("kl_weight")
 

@@ -79,6 +79,11 @@ class LogitsQuantizer(BaseQuantizer):
         """float32 logits `(..., n, num_values)`; of excluded categories, about -inf."""
         return self._logits(self._prepare(inputs))
 
+    def expected_values(self, inputs: Tensor) -> Tensor:
+        """Mean value of each latent's categories, float32 `(..., n)`, without noise."""
+        weights = ops.softmax(self.logits(inputs), axis=-1)
+        return ops.matmul(weights, ops.expand_dims(self._values(), -1))[..., 0]
+
     def _logits(self, x: Tensor) -> Tensor:
         shape = (*ops.shape(x)[:-1], self.num_latents, self.num_values)
         return ops.reshape(x, shape)

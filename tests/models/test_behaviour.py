@@ -229,6 +229,9 @@ def test_traversal_takes_the_values_of_the_codebook():
     assert rows.shape == (4, 5, 8, 8, 3)
     z = model.encode(image[None])[0]
     table = np.sort(np.array(model.quantizer.value_table()), axis=1)
+    for j in range(4):
+        values = models.traversal_values(model, j, 5)
+        np.testing.assert_array_equal(values, table[j])
     moved = z.copy()
     moved[2] = table[2, 3]
     np.testing.assert_allclose(rows[2, 3], model.decode(moved[None])[0], atol=1e-6)

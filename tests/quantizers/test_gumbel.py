@@ -174,3 +174,17 @@ def test_papers_temperature_schedule():
         np.testing.assert_allclose(
             as_float64(schedule(step)), np.exp(-1e-5 * step), rtol=1e-5
         )
+
+
+@pytest.mark.backends
+@VARIANTS
+def test_expected_values_are_the_mean_code(code_dim, distance):
+    layer = make(code_dim, distance=distance)
+    x = inputs(3 * code_dim)
+    logits = -equation_3(layer, x)
+    np.testing.assert_allclose(as_float64(layer.logits(x)), logits, rtol=1e-5)
+    weights = np.exp(log_softmax(logits, axis=-1))
+    wanted = (weights @ as_float64(layer.codebook)[0]).reshape(6, -1)
+    np.testing.assert_allclose(
+        as_float64(layer.expected_values(x)), wanted, rtol=1e-4, atol=1e-6
+    )

@@ -194,3 +194,11 @@ class TestMasks:
     def test_bad_interval(self, interval):
         with pytest.raises(ValueError, match="two finite, increasing numbers"):
             make(interval=interval)
+
+
+def test_expected_values_leave_out_excluded_categories():
+    layer = make(active_values=ACTIVE, temperature=0.3)
+    wanted = softmax(np.where(MASK, L, -np.inf), axis=-1) @ np.linspace(-1, 1, K)
+    np.testing.assert_allclose(
+        as_float64(layer.expected_values(LOGITS)), wanted, rtol=1e-4, atol=1e-6
+    )
