@@ -7,8 +7,8 @@ from typing import Any
 
 CPU_EVERY_RUN: dict[str, Any] = {"evaluation_size": 5_000, "log_every": 50}
 
-# In dB, at 32x32: what QLAE reaches after some 2,500 steps, when colours, shape and size
-# are plain to see. Before, latents that say little look modular.
+# In dB, at 32x32: what QLAE reaches after some 2,500 steps, when colours, shape and
+# size are plain to see. Before, latents that say little look modular.
 CPU_PSNR_THRESHOLDS = {"mini_shapes3d": 22.0, "shapes3d": 22.0}
 
 # QLAE's networks without the layers that keep the resolution: 16, 32 and 64 channels.
@@ -23,8 +23,8 @@ _SMALL_STYLE = {
     "steps": 8_000,
     "evaluate_every": 1_000,
 }
-# Fewer values than the paper's 10 put sources apart sooner: InfoM 0.74 with 4, 0.69 with
-# 6 and 0.58 with 10 after 2,000 steps (batch 32, one seed).
+# Fewer values than the paper's 10 put sources apart sooner: InfoM 0.74 with 4, 0.69
+# with 6 and 0.58 with 10 after 2,000 steps (batch 32, one seed).
 _QUANTIZED = {
     **_SMALL_STYLE,
     "learning_rate": 1e-3,

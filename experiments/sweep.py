@@ -19,19 +19,21 @@ from experiments.engines import ENGINES, run_local, run_ray
 from experiments.flags_config import define_run_flags, settings_from_flags
 from experiments.folder_lock import FolderLock
 from experiments.launcher import launch
-from experiments.run_directory import RunDirectory
+from experiments.recipes import NUM_FACTORS
 from experiments.sweep_plan import Trial, parse_grid, plan_sweep
+from experiments.trial_folder import is_finished, start_trial
 from experiments.trial_process import run_trial
+from models import METHODS
 
 FLAGS = flags.FLAGS
 define_run_flags(with_names=False)
 flags.adopt_module_key_flags(flags_config)  # so that --help lists them
-flags.DEFINE_list("methods", ["qlae"], "Methods, separated by commas.")
-flags.DEFINE_list("datasets", ["mini_shapes3d"], "Datasets, separated by commas.")
-flags.DEFINE_list("seeds", ["0"], "Seeds, separated by commas.")
-flags.DEFINE_multi_string(
-    "grid", [], "A hyperparameter to vary: --grid=beta=1,3,10. May be repeated."
+flags.DEFINE_list("methods", ["qlae"], f"Of: {', '.join(sorted(METHODS))}.")
+flags.DEFINE_list(
+    "datasets", ["mini_shapes3d"], f"Of: {', '.join(sorted(NUM_FACTORS))}."
 )
+flags.DEFINE_list("seeds", ["0"], "Seeds of the runs.")
+flags.DEFINE_multi_string("grid", [], "A hyperparameter to vary: --grid=beta=1,3,10")
 flags.DEFINE_string("workdir", None, "Folder of the sweep.", required=True)
 flags.DEFINE_enum("engine", "local", ENGINES, "Where trials run.")
 flags.DEFINE_integer("workers", 1, "Trials at a time (local).", lower_bound=1)
@@ -111,21 +113,6 @@ def _run(folders: Sequence[Path]):
         )
     run = functools.partial(run_trial, pictures=FLAGS.pictures)
     return run_local(folders, FLAGS.workers, run)
-
-
-def start_trial(trial: Trial, root: Path) -> Path:
-    """Makes a trial's folder and config, or checks the one that is there."""
-    with RunDirectory(root / trial.name) as directory:
-        directory.start(trial.config)
-        return directory.path
-
-
-def is_finished(folder: Path) -> bool:
-    """Whether a trial has been trained and scored."""
-    directory = RunDirectory(folder)
-    metrics = directory.load_metrics()
-    steps = directory.load_config().steps
-    return metrics is not None and metrics["trained_steps"] == steps
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ from experiments.folder_lock import FolderLock
 from experiments.provenance import provenance
 from experiments.run_directory import RunDirectory
 from experiments.summary import FinishedRun, interval
-from experiments.sweep import is_finished, start_trial
 from experiments.sweep_plan import Trial
+from experiments.trial_folder import is_finished, start_trial
 from experiments.trial_process import run_trial
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,6 +46,7 @@ class Study:
         results: Folder of the record.
         images: Folder of the pictures.
         workers: Trials at a time; each has one thread.
+        options: All arguments, with those that the study added.
 
     Example:
 
@@ -62,11 +63,16 @@ class Study:
     results: Path
     images: Path
     workers: int = 1
+    options: argparse.Namespace = field(default_factory=argparse.Namespace)
     started: float = field(default_factory=time.perf_counter)
 
     @classmethod
     def from_arguments(
-        cls, name: str, description: str, arguments: Sequence[str] | None = None
+        cls,
+        name: str,
+        description: str,
+        arguments: Sequence[str] | None = None,
+        add_options: Callable[[argparse.ArgumentParser], Any] = lambda parser: None,
     ) -> "Study":
         """Reads the command line; `--quick` keeps away from the committed files."""
         parser = argparse.ArgumentParser(f"python -m studies.{name}", None, description)
@@ -75,6 +81,7 @@ class Study:
         parser.add_argument("--results", type=Path, help="default: studies/results")
         parser.add_argument("--images", type=Path, help="default: docs/images")
         parser.add_argument("--workers", type=int, default=1, help="trials at a time")
+        add_options(parser)
         given = parser.parse_args(arguments)
         folder = f"{name}-quick" if given.quick else name
         workdir = given.workdir or ROOT / "runs" / "studies" / folder
@@ -88,17 +95,18 @@ class Study:
             given.results or results,
             given.images or images,
             given.workers,
+            given,
         )
 
     def run(
-        self, trials: Sequence[Trial], start: Callable[..., Any] = run_trial
+        self, trials: Sequence[Trial], start: Callable[..., Any] | None = None
     ) -> list[FinishedRun]:
         """Trains and scores what is not finished, then returns all runs in order.
 
         Args:
             trials: See `experiments.sweep_plan.plan_sweep`.
-            start: Runs one trial's folder: `run_trial` in a process of its own,
-                `run_here` in this one.
+            start: Runs one trial's folder: `run_trial` in a process of its own, the
+                default, or `run_here` in this one, the default of `--quick`.
         """
         for name in _ONE_THREAD:
             os.environ.setdefault(name, "1")
@@ -108,6 +116,7 @@ class Study:
             left = [folder for folder in folders if not is_finished(folder)]
             done = len(folders) - len(left)
             print(f"{len(folders)} trials, {done} of them finished before.", flush=True)
+            start = start or (run_here if self.quick else run_trial)
             run = functools.partial(_timed, start=start)
             for folder, status in run_local(left, self.workers, run):
                 done += status["state"] == "finished"
@@ -282,7 +291,8 @@ def summarise(
     ]
     names = sorted({name for row in rows for name in row["scores"]})
     config = runs[0].config.to_dict()
-    config.pop("seed")
+    for name in ("seed", "data_dir"):  # no result depends on where data lie
+        config.pop(name)
     return {
         "label": label,
         "config": config,
