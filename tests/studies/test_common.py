@@ -1,0 +1,160 @@
+"""Intervals, resumption and records of the studies."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from experiments.sweep_plan import plan_sweep
+from studies import common
+from studies.common import Study, paired_difference, renamed, spread, summarise
+
+RESULTS = sorted((common.ROOT / "studies" / "results").glob("*.json"))
+
+
+def t_interval(values):
+    """SciPy's own interval, half of its width."""
+    low, high = stats.t.interval(
+        0.95, len(values) - 1, loc=np.mean(values), scale=stats.sem(values)
+    )
+    return (high - low) / 2
+
+
+def test_spread_is_scipys_t_interval():
+    values = [0.3, 0.5, 0.45, 0.9]
+    found = spread(values)
+    assert found["mean"] == pytest.approx(np.mean(values))
+    assert found["half_width"] == pytest.approx(t_interval(values))
+    assert found["standard_error"] == pytest.approx(stats.sem(values))
+    assert found["count"] == 4
+
+
+def test_spread_leaves_out_what_is_no_number():
+    assert spread([0.25, None, float("nan"), 0.75]) == spread([0.25, 0.75])
+
+
+def test_spread_of_one_run_has_no_interval():
+    assert spread([0.5]) == {
+        "mean": 0.5,
+        "half_width": None,
+        "standard_error": None,
+        "count": 1,
+    }
+
+
+def group(values):
+    return {
+        "runs": [{"seed": s, "scores": {"a/b": v}} for s, v in enumerate(values)],
+    }
+
+
+def test_paired_difference_is_that_of_a_paired_t_test():
+    first, second = [0.9, 0.8, 0.95, 0.7], [0.5, 0.6, 0.55, 0.45]
+    found = paired_difference(group(first), group(second), "a/b")
+    low, high = stats.ttest_rel(first, second).confidence_interval(0.95)
+    assert found["mean"] == pytest.approx((low + high) / 2)
+    assert found["half_width"] == pytest.approx((high - low) / 2)
+
+
+def test_other_seeds_cannot_be_paired():
+    with pytest.raises(ValueError, match="same seeds"):
+        paired_difference(group([0.1, 0.2]), group([0.1]), "a/b")
+
+
+TINY = {"steps": 2, "evaluate_every": 2, "log_every": 1, "evaluation_size": 50}
+TINY |= {"batch_size": 20, "threads": 1, "dataset_options": {"num_images": 50}}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A study with two finished trials."""
+    folder = tmp_path_factory.mktemp("study")
+    study = Study.from_arguments("x", "", ["--quick", f"--workdir={folder}"])
+    trials = renamed(plan_sweep(["hfs"], ["grid2d"], [3, 4], settings=TINY), "kind")
+    return study, trials, study.run(trials)
+
+
+def test_runs_are_those_of_a_sweep(finished):
+    _, trials, runs = finished
+    assert [run.path.name for run in runs] == [trial.name for trial in trials]
+    assert [run.config for run in runs] == [trial.config for trial in trials]
+    for run in runs:
+        assert len((run.path / "history.jsonl").read_text().splitlines()) == 2
+        assert json.loads((run.path / "status.json").read_text())["state"] == "finished"
+
+
+def test_finished_trials_are_not_run_again(finished, capsys):
+    study, trials, runs = finished
+
+    def refuse(folder, pictures):
+        raise AssertionError(f"{folder} was run again")
+
+    again = study.run(trials, start=refuse)
+    assert [run.metrics for run in again] == [run.metrics for run in runs]
+    assert "2 of them finished before" in capsys.readouterr().out
+
+
+def test_only_what_is_missing_is_run_and_ends_the_same(finished):
+    study, trials, runs = finished
+    (runs[1].path / "metrics.json").unlink()
+    started = []
+
+    def note(folder, pictures):
+        started.append(folder)
+        return common.run_here(folder, pictures)
+
+    before = common.read_spent(runs[1].path)["seconds"]
+    again = study.run(trials, start=note)
+    assert started == [runs[1].path]
+    assert again[1].metrics["scores"] == runs[1].metrics["scores"]
+    assert common.read_spent(runs[1].path)["seconds"] > before
+
+
+def test_a_failed_trial_stops_the_study_and_names_its_log(finished, tmp_path):
+    study, trials, _ = finished
+    elsewhere = dataclasses.replace(study, workdir=tmp_path)
+
+    def fail(folder, pictures):
+        return {"state": "failed", "attempts": 2}
+
+    with pytest.raises(RuntimeError, match=r"1 trials failed(.|\n)*log\.txt"):
+        elsewhere.run(trials[:1], start=fail)
+
+
+def test_record(finished):
+    study, _, runs = finished
+    groups = [summarise("HFS", runs, [{"more/score": 1.0}, {"more/score": 2.0}])]
+    path = study.write({"question": "?"}, groups, {"found": 1})
+    assert path.parent == study.workdir  # a quick study leaves the project alone
+    record = json.loads(path.read_text())
+    check_record(record)
+    assert record["groups"][0]["scores"]["more/score"]["mean"] == 1.5
+    assert [row["seed"] for row in record["groups"][0]["runs"]] == [3, 4]
+    assert record["seconds"]["all_runs"] > 0
+
+
+def check_record(record):
+    """What every record must hold; intervals are computed again from single runs."""
+    for name in ("study", "command", "settings", "code", "machine", "findings"):
+        assert record[name] or name == "findings", name
+    assert {"processor", "cores", "packages"} <= set(record["machine"])
+    assert record["seconds"]["all_runs"] > 0
+    for entry in record["groups"]:
+        assert "data_dir" not in entry["config"]
+        for name, value in entry["scores"].items():
+            single = [row["scores"].get(name) for row in entry["runs"]]
+            single = [number for number in single if number is not None]
+            assert value["count"] == len(single)
+            assert value["mean"] == pytest.approx(np.mean(single))
+            if len(single) > 1:
+                assert value["half_width"] == pytest.approx(t_interval(single))
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_committed_records(path):
+    record = json.loads(path.read_text())
+    assert record["study"] == path.stem
+    assert not record["quick"]
+    check_record(record)

@@ -1,0 +1,214 @@
+"""Each study, tiny: its record, its pictures, and that a second start only reads."""
+
+import json
+
+import numpy as np
+import pytest
+
+from experiments.summary import FinishedRun
+from studies import circles, cliff_synthetic, common, dsprites, leaderboard
+from studies.leaderboard_entries import ENTRIES, Entry
+from tests.studies.test_common import check_record
+
+
+def run_twice(module, folder, monkeypatch, *arguments):
+    """The record of a quick study, whose second start must train nothing."""
+    arguments = ["--quick", f"--workdir={folder}", *arguments]
+    module.main(arguments)
+    path = folder / f"{module.__name__.rpartition('.')[2]}.json"
+    first = json.loads(path.read_text())
+
+    def refuse(*given, **named):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(common, "run_here", refuse)
+    monkeypatch.setattr(module, "run_here", refuse, raising=False)
+    module.main(arguments)
+    second = json.loads(path.read_text())
+    assert second["groups"] == first["groups"]
+    assert second["findings"] == first["findings"]
+    check_record(first)
+    return first
+
+
+def is_picture(path):
+    return path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5_000
+
+
+def test_cliff_synthetic(tmp_path, monkeypatch):
+    record = run_twice(cliff_synthetic, tmp_path, monkeypatch)
+    assert [group["label"] for group in record["groups"]] == ["Cliff", "IOSS"]
+    for group in record["groups"]:
+        assert [row["seed"] for row in group["runs"]] == [0, 1]
+        for row in group["runs"]:
+            assert 0 <= row["scores"]["mcc/pearson"] <= 1
+    truths = [
+        [row["scores"]["criterion/true_sources"] for row in group["runs"]]
+        for group in record["groups"]
+    ]
+    assert truths[0] == truths[1]  # both methods see the same datasets
+    assert truths[0][0] != truths[0][1]  # each seed has its own
+    difference = record["findings"]["random"]["cliff_minus_ioss/mcc"]["mean"]
+    means = [group["scores"]["mcc/mcc"]["mean"] for group in record["groups"]]
+    assert difference == pytest.approx(means[0] - means[1])
+    assert is_picture(tmp_path / "cliff_synthetic_random.png")
+
+
+def test_cliff_plan_has_the_papers_settings():
+    trials = cliff_synthetic.plan()
+    assert len(trials["random", "cliff"]) == len(trials["random", "ioss"]) == 10
+    for found in trials.values():
+        for trial in found:
+            assert (trial.config.steps, trial.config.batch_size) == (1000, 5000)
+            assert trial.config.hyperparameters["learning_rate"] == 2e-3
+    names = [trial.name for found in trials.values() for trial in found]
+    assert len(set(names)) == len(names)
+
+
+def test_criterion_is_least_where_steps_are_aligned():
+    points = np.random.default_rng(0).uniform(size=(4000, 2))
+    turned = points @ np.array([[1.0, -1.0], [1.0, 1.0]])
+    assert cliff_synthetic.criterion(points) < cliff_synthetic.criterion(turned) - 0.3
+
+
+def square(lines=21):
+    axis = np.linspace(-1, 1, lines)
+    return np.stack([part.ravel() for part in np.meshgrid(axis, axis)], axis=1)
+
+
+def turned(points, degrees):
+    angle = np.radians(degrees)
+    cos, sin = np.cos(angle), np.sin(angle)
+    return points @ np.array([[cos, -sin], [sin, cos]])
+
+
+def test_alignment_of_known_rotations():
+    z = square()
+    assert circles.alignment(z, z * [3.0, -0.5]) == pytest.approx(1)
+    assert circles.alignment(z, z[:, ::-1]) == pytest.approx(1)
+    assert circles.alignment(z, turned(z, 45)) == pytest.approx(0, abs=1e-9)
+    # |correlations| are cos 30 and sin 30 degrees.
+    p = np.cos(np.pi / 6) / (np.cos(np.pi / 6) + np.sin(np.pi / 6))
+    entropy = -(p * np.log(p) + (1 - p) * np.log(1 - p))
+    expected = 1 - entropy / np.log(2)
+    assert circles.alignment(z, turned(z, 30)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("degrees", [0, 10, 30, 45, 80])
+def test_rotation_is_measured_in_degrees(degrees):
+    z = square()
+    expected = min(degrees, 90 - degrees)
+    assert circles.rotation(z, turned(z, degrees)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_circles(tmp_path, monkeypatch):
+    record = run_twice(circles, tmp_path, monkeypatch)
+    assert [g["label"] for g in record["groups"]] == ["Gaussian VAE", "D-VAE"]
+    for group in record["groups"]:
+        for row in group["runs"]:
+            assert 0 <= row["scores"]["alignment/score"] <= 1
+            assert 0 <= row["scores"]["alignment/degrees"] <= 45
+    assert is_picture(tmp_path / "circles.png")
+
+
+@pytest.fixture
+def sub_grid(tmp_path):
+    """A file like the sub-grid's: squares of 2 sizes and shapes at 5 x 5 places."""
+    sizes = (2, 2, 2, 5, 5)
+    classes = np.stack(np.unravel_index(np.arange(200), sizes), axis=1)
+    images = np.zeros((200, 64, 64), np.uint8)
+    for image, (shape, scale, turn, x, y) in zip(images, classes, strict=True):
+        side = 6 + 6 * scale
+        image[9 * y : 9 * y + side, 9 * x : 9 * x + side - 3 * shape] = 1
+        image[9 * y + 2 * turn, 9 * x] = 0
+    path = tmp_path / "dsprites.npz"
+    np.savez(path, imgs=images, latents_classes=classes)
+    return path
+
+
+def test_dsprites(tmp_path, monkeypatch, sub_grid):
+    monkeypatch.setattr(dsprites, "PREPARED", tmp_path / "prepared")
+    monkeypatch.chdir(common.ROOT)
+    record = run_twice(dsprites, tmp_path / "runs", monkeypatch, f"--file={sub_grid}")
+    labels = [group["label"] for group in record["groups"]]
+    assert labels == ["Gaussian VAE", "D-VAE", "FactorVAE", "FactorDVAE"]
+    for group in record["groups"]:
+        assert group["scores"]["mig/mig"]["count"] == 2
+    steps = {group["config"]["steps"] for group in record["groups"]}
+    batches = {group["config"]["batch_size"] for group in record["groups"]}
+    assert len(steps) == len(batches) == 1  # the same budget for all
+    assert record["findings"]["rank_correlation_with_gap"]["runs"] == 4
+    assert is_picture(tmp_path / "runs" / "dsprites.png")
+
+
+def test_dsprites_without_data_says_what_is_missing(tmp_path, capsys):
+    arguments = ["--quick", f"--workdir={tmp_path}", f"--file={tmp_path / 'none.npz'}"]
+    dsprites.main(arguments)
+    assert "Skipped: The study needs the dSprites sub-grid" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
+def test_rank_correlation_of_the_gap():
+    def group(pairs):
+        return {
+            "runs": [
+                {"scores": {"mig/mig": m, "straight_through_gap/gap": g}}
+                for m, g in pairs
+            ]
+        }
+
+    groups = {
+        "d_vae": group([(0.1, 9.0), (0.2, 5.0)]),
+        "factor_d_vae": group([(0.3, 1.0), (0.4, 2.0)]),
+    }
+    found = dsprites.rank_correlation(groups)
+    # Ranks of the gap 4 3 1 2 beside 1 2 3 4: 1 - 6 * 18 / 60.
+    assert found["mig/mig"]["correlation"] == pytest.approx(-0.8)
+
+
+def test_leaderboard(tmp_path, monkeypatch):
+    record = run_twice(
+        leaderboard, tmp_path, monkeypatch, "--entries=AE;QLAE, no weight decay"
+    )
+    assert [g["label"] for g in record["groups"]] == ["AE", "QLAE, no weight decay"]
+    tuning = record["findings"]["tuning"]["AE"]
+    values = [entry["value"] for entry in tuning["candidates"]]
+    assert values == [0.0, 1e-3, 1e-2]
+    config = record["groups"][0]["config"]
+    assert config["hyperparameters"]["weight_decay"] == tuning["chosen"]
+    assert record["groups"][1]["config"]["hyperparameters"]["weight_decay"] == 0.0
+    seeds = [row["seed"] for row in record["groups"][0]["runs"]]
+    assert tuning["seed"] not in seeds
+    assert is_picture(tmp_path / "leaderboard.png")
+
+
+def test_leaderboard_has_twenty_rows_with_one_budget():
+    assert len({entry.label for entry in ENTRIES}) == len(ENTRIES) == 20
+    for entry in ENTRIES:
+        settings = leaderboard.settings_of(entry, 8000, "recipe", False)
+        for value in entry.candidates or (None,):
+            trials = leaderboard.plan_entry(entry, [0], settings, value, "final")
+            config = trials[0].config
+            assert config.steps == (4000 if entry.is_adversarial else 8000)
+            if value is not None:
+                assert config.hyperparameters[entry.key] == value
+
+
+def made_run(modularity, psnr):
+    scores = {"infomec/modularity": modularity, "psnr/psnr": psnr}
+    return FinishedRun(None, None, {"scores": scores})
+
+
+def test_tuning_asks_for_reconstructions_first():
+    entry = Entry("X", "ae", "weight_decay", (0.0, 0.1, 1.0))
+    good, poor = leaderboard.THRESHOLD + 1, leaderboard.THRESHOLD - 1
+    runs = {
+        0.0: made_run(0.3, good),
+        0.1: made_run(0.5, good),
+        1.0: made_run(0.9, poor),
+    }
+    assert leaderboard.choose(entry, runs) == 0.1
+    blurred = {0.0: made_run(0.3, poor), 1.0: made_run(0.9, poor - 5)}
+    assert leaderboard.choose(entry, blurred) == 0.0
+    gan = Entry("Y", "infowgan_gp", "weight_decay", (0.0, 1.0))
+    assert leaderboard.choose(gan, blurred) == 1.0
