@@ -16,7 +16,7 @@ import numpy as np
 from absl import app, flags
 
 FLAGS = flags.FLAGS
-flags.DEFINE_integer("steps", 3200, "Training steps of each of the two models.")
+flags.DEFINE_integer("steps", 2500, "Training steps of each of the two models.")
 flags.DEFINE_integer("seed", 0, "Seed of weights and data.")
 flags.DEFINE_integer("eval_images", 10_000, "Images that the scores are computed on.")
 flags.DEFINE_string("output", "runs/demo", "Folder for the pictures.")
@@ -34,7 +34,7 @@ NETWORKS = {
 }
 METHODS = {
     "ae": {"weight_decay": 0.0},
-    "qlae": {"num_values": 6, "weight_decay": 0.1},
+    "qlae": {"num_values": 4, "weight_decay": 0.1},
 }
 
 

@@ -29,7 +29,7 @@ _QUANTIZED = {
     **_SMALL_STYLE,
     "learning_rate": 1e-3,
     "weight_decay": 0.1,
-    "num_values": 6,
+    "num_values": 4,
 }
 _SLOWER = {**_SMALL_STYLE, "learning_rate": 3e-4}  # tanh saturates at 1e-3
 _TWO_HALVES = {**_SMALL_STYLE, "batch_size": 128, "hidden_units": [256, 256, 256]}
