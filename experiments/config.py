@@ -1,6 +1,7 @@
 """The settings of one run: resolved and checked before anything is written."""
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,12 +9,14 @@ from typing import Any
 
 from experiments.hyperparameters import (
     check_known,
+    check_values,
     known_hyperparameters,
     resolve_schedules,
 )
 from experiments.recipes import CONTINUOUS, NUM_FACTORS, PROFILES, recipe
 from models import METHODS
 from models.build import paper_network
+from models.networks.choice import FAMILIES
 
 SELECTIONS = ("infom", "straight_through_gap", "last")
 STRATEGIES = ("none", "mirrored", "multiworker")
@@ -195,6 +198,7 @@ def _check(config: RunConfig) -> None:
         ("protocol", ("paper", "standalone", "tripod")),
     ):
         _check_name(name, getattr(config, name), allowed)
+    _check_name("network", config.network, FAMILIES)
     if config.seed < 0:
         raise ValueError(f"`seed` must not be negative, received {config.seed}.")
     for name in ("width", "checkpoint_seconds"):
@@ -206,8 +210,10 @@ def _check(config: RunConfig) -> None:
             f"`evaluate_every` must be a multiple of `log_every`; received "
             f"{config.evaluate_every} and {config.log_every}."
         )
+    check_values(config.hyperparameters)
     _check_batch(config)
     _check_networks(config)
+    _check_options(config)
     _check_labels(config)
     _check_selection(config)
 
@@ -229,19 +235,36 @@ def _check_batch(config: RunConfig) -> None:
 
 def _check_networks(config: RunConfig) -> None:
     vectors = config.dataset == "grid2d"
+    if vectors and config.method not in _NO_DECODER:
+        raise ValueError(
+            f"{config.method} needs a decoder; grid2d is for the methods that train "
+            f"an encoder alone: {', '.join(_NO_DECODER)}."
+        )
     if vectors != (config.network == "mlp"):
         raise ValueError(
             f"Dataset {config.dataset!r} has {'vectors' if vectors else 'images'}, "
             f"which the networks {config.network!r} do not take. "
             + ("Use `network=mlp`." if vectors else "`mlp` is for grid2d alone.")
         )
-    if vectors and config.method not in _NO_DECODER:
-        raise ValueError(
-            f"{config.method} needs a decoder; grid2d is for the methods that train "
-            f"an encoder alone: {', '.join(_NO_DECODER)}."
-        )
     if config.method == "additive" and config.network != "resnet_additive":
         raise ValueError("The method 'additive' needs `network=resnet_additive`.")
+
+
+def _check_options(config: RunConfig) -> None:
+    """Names that the networks' functions do not have, before they are called."""
+    for part, function in zip(
+        ("encoder", "decoder"), FAMILIES[config.network], strict=True
+    ):
+        given = getattr(config, f"{part}_options")
+        known = [] if function is None else list(inspect.signature(function).parameters)
+        # The first two are the image's shape and the number of latents.
+        known = [name for name in known[2:] if name not in ("width", "name")]
+        unknown = sorted(set(given) - set(known))
+        if unknown:
+            raise ValueError(
+                f"The {part} {config.network!r} has no option {', '.join(unknown)}. It "
+                f"has: {', '.join(known) or 'none'}."
+            )
 
 
 def _check_labels(config: RunConfig) -> None:

@@ -13,6 +13,31 @@ Ended = tuple[Path, dict[str, Any]]
 Run = Callable[[Path], dict[str, Any]]
 
 
+def check_engine(engine: str, workers: int, strategy: str) -> None:
+    """Raises a ValueError for what the engine cannot do, before anything is made."""
+    if strategy == "multiworker":
+        raise ValueError(
+            "A trial of a sweep is one process; --strategy=multiworker is for "
+            "experiments.train, started on every machine."
+        )
+    if engine == "ray":
+        if workers != 1:
+            raise ValueError(
+                "--workers is for --engine=local; Ray counts --trial_cpus."
+            )
+        _import_ray()
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise ValueError(
+            "--engine=ray needs Ray: pip install 'qlayers[ray]', or use --engine=local."
+        ) from None
+    return ray
+
+
 def run_local(folders: Sequence[Path], workers: int, run: Run) -> Iterator[Ended]:
     """Runs trials in processes of this machine, `workers` at a time.
 
@@ -53,12 +78,7 @@ def run_ray(
     Yields:
         `(folder, status)` of each trial as it ends.
     """
-    try:
-        import ray
-    except ImportError:
-        raise ValueError(
-            "--engine=ray needs Ray: pip install 'qlayers[ray]', or use --engine=local."
-        ) from None
+    ray = _import_ray()
     root = str(Path(__file__).resolve().parents[1])
     paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     started = not ray.is_initialized()

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from experiments.launcher import launch
+from experiments import launcher
+from experiments.launcher import define_workdir, launch
 from experiments.run_directory import RunDirectory
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("workdir", None, "Folder of the run.", required=True)
+define_workdir("Folder of the run.")
+flags.adopt_module_key_flags(launcher)  # so that --help lists it
 flags.DEFINE_enum(
     "metrics", None, ["fast", "standard", "all"], "Default: those of the run."
 )

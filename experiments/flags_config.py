@@ -7,6 +7,8 @@ from absl import flags
 from experiments import config as run_config
 from experiments.hyperparameters import parse_assignment, parse_value
 from experiments.recipes import NUM_FACTORS, PROFILES
+from models import METHODS
+from models.networks.choice import FAMILIES
 
 _HYPERPARAMETERS = {
     "learning_rate": "Learning rate, or a schedule: cosine(1e-3,1e-5).",
@@ -27,12 +29,18 @@ def define_run_flags(with_names: bool = True) -> None:
         with_names: Whether to define method, dataset and seed as single values.
     """
     if with_names:
-        flags.DEFINE_string("method", "qlae", "What to train: see models.METHODS.")
+        flags.DEFINE_enum("method", "qlae", sorted(METHODS), "What to train.")
         flags.DEFINE_enum(
             "dataset", "mini_shapes3d", sorted(NUM_FACTORS), "What to train on."
         )
         flags.DEFINE_integer("seed", 0, "Of weights, noise and data order.")
-    flags.DEFINE_enum("profile", "paper", sorted(PROFILES), "Recipe to start from.")
+    flags.DEFINE_enum(
+        "profile",
+        "paper",
+        sorted(PROFILES),
+        "Recipe to start from: the papers' settings, or small images and networks that "
+        "two cores train in minutes.",
+    )
     for name, text in (
         ("steps", "Training steps."),
         ("batch_size", "Images in a step, over all replicas."),
@@ -44,22 +52,30 @@ def define_run_flags(with_names: bool = True) -> None:
         ("log_every", "Steps between rows of the history."),
     ):
         flags.DEFINE_integer(name, None, f"{text} Default: the recipe's.")
-    flags.DEFINE_string("network", None, "Networks, e.g. style. Default: the recipe's.")
-    flags.DEFINE_float("width", None, "Multiplies the networks' channels.")
-    flags.DEFINE_multi_string(
-        "set", [], "A hyperparameter: --set=commit_weight=0.1. May be repeated."
+    flags.DEFINE_enum(
+        "network", None, sorted(FAMILIES), "Networks. Default: the recipe's."
+    )
+    flags.DEFINE_float(
+        "width", None, "Multiplies the networks' channels. Default: the recipe's."
     )
     flags.DEFINE_multi_string(
-        "encoder_option", [], "An option of the encoder: name=value. May be repeated."
+        "set",
+        [],
+        "Any hyperparameter of the method: --set=commit_weight=0.1 (--dry_run lists "
+        "them)",
     )
-    flags.DEFINE_multi_string(
-        "decoder_option", [], "An option of the decoder: name=value. May be repeated."
-    )
-    flags.DEFINE_multi_string(
-        "dataset_option", [], "An option of the dataset, e.g. variant=toy."
-    )
+    for name, example in (
+        ("encoder", "preserving_layers=0"),
+        ("decoder", "preserving_layers=0"),
+        ("dataset", "variant=toy"),
+    ):
+        flags.DEFINE_multi_string(
+            f"{name}_option",
+            [],
+            f"An option of the {name}: --{name}_option={example}",
+        )
     for name, text in _HYPERPARAMETERS.items():
-        flags.DEFINE_string(name, None, text)
+        flags.DEFINE_string(name, None, f"{text} Default: the recipe's.")
     flags.DEFINE_float(
         "psnr_threshold",
         None,
@@ -72,7 +88,10 @@ def define_run_flags(with_names: bool = True) -> None:
         "How the reported checkpoint is chosen. Default: the recipe's.",
     )
     flags.DEFINE_enum(
-        "metrics", "standard", ["fast", "standard", "all"], "Final metrics."
+        "metrics",
+        "standard",
+        ["fast", "standard", "all"],
+        "Final metrics; fast leaves out DCI, all adds what takes minutes.",
     )
     flags.DEFINE_enum(
         "protocol", "paper", ["paper", "standalone", "tripod"], "InfoMEC's protocol."
@@ -85,7 +104,9 @@ def define_run_flags(with_names: bool = True) -> None:
         "mixed_precision", "none", run_config.PRECISIONS, "Dtype of the networks."
     )
     flags.DEFINE_bool("deterministic", False, "Refuse operations that may vary.")
-    flags.DEFINE_string("data_dir", None, "Where prepared datasets are.")
+    flags.DEFINE_string(
+        "data_dir", None, "Where prepared datasets are. Default: TFDS's."
+    )
     flags.DEFINE_float(
         "checkpoint_seconds", 4.0, "Longest training time between checkpoints."
     )

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -30,6 +31,8 @@ _PASSED_ON: dict[str, tuple[Callable[..., Any], ...]] = {
     "infowgan_gp": (InfoGan.__init__,),
     "ql_infowgan_gp": (InfoGan.__init__,),
 }
+
+_NOT_NEGATIVE = ("weight_decay", "beta_1", "beta_2", "clip_value")
 
 _SCHEDULE = re.compile(r"^(cosine|exponential)\(([^,()]+),([^,()]+)\)$")
 
@@ -79,6 +82,28 @@ def check_known(method: str, names: Mapping[str, Any]) -> None:
             f"Method {method!r} has no hyperparameter {', '.join(unknown)}. It has: "
             f"{', '.join(sorted(known))}."
         )
+
+
+def check_values(values: Mapping[str, Any]) -> None:
+    """Raises a ValueError if what every optimizer needs is not a sensible number.
+
+    Schedules are in serialized form. Layers check their own quantities.
+    """
+    for name, value in values.items():
+        is_rate = name.endswith("learning_rate")
+        if not (is_rate or name in _NOT_NEGATIVE) or value is None:
+            continue
+        if is_rate and isinstance(value, Mapping):
+            continue
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if (
+            not number
+            or not math.isfinite(value)
+            or value < 0
+            or (is_rate and not value)
+        ):
+            kind = "a positive number or a schedule" if is_rate else "a number >= 0"
+            raise ValueError(f"`{name}` must be {kind}, received {value!r}.")
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:

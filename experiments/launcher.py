@@ -18,7 +18,7 @@ def launch(main: Callable[[Sequence[str]], int | None]) -> None:
             return _complain(f"Unexpected arguments: {' '.join(arguments[1:])}.")
         try:
             return main(arguments)
-        except (ValueError, TypeError, FloatingPointError, FileNotFoundError) as error:
+        except (ValueError, TypeError, FloatingPointError, OSError) as error:
             if flags.FLAGS.debug:
                 raise
             return _complain(str(error))
@@ -28,6 +28,14 @@ def launch(main: Callable[[Sequence[str]], int | None]) -> None:
 
     flags.DEFINE_bool("debug", False, "Show where an error was raised.")
     app.run(guarded)
+
+
+def define_workdir(text: str) -> None:
+    """Defines the flag that every launcher of runs needs."""
+    flags.DEFINE_string("workdir", None, text)
+    flags.register_validator(
+        "workdir", bool, message="Name a folder, for example --workdir=runs/first."
+    )
 
 
 def exit_code(outcome: str) -> int | None:

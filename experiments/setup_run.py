@@ -34,12 +34,19 @@ def configure_tensorflow(config: RunConfig) -> None:
 
 def load_dataset(config: RunConfig) -> FactorDataset:
     """The dataset of a run."""
-    return datasets.load(
-        config.dataset,
-        image_size=config.image_size,
-        data_dir=config.data_dir,
-        **config.dataset_options,
-    )
+    try:
+        return datasets.load(
+            config.dataset,
+            image_size=config.image_size,
+            data_dir=config.data_dir,
+            **config.dataset_options,
+        )
+    except TypeError as error:
+        if not config.dataset_options:
+            raise
+        raise ValueError(
+            f"Dataset {config.dataset!r} and its options do not agree: {error}."
+        ) from error
 
 
 def build_model(config: RunConfig, dataset: FactorDataset) -> models.LatentModel:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from absl import app, flags, logging
+from absl import flags, logging
 
+from experiments.launcher import launch
 from qlayers import datasets
 from qlayers.datasets import FactorDataset
 from qlayers.datasets.continuous_dataset import ContinuousDataset
@@ -172,8 +173,6 @@ def save_sheets(dataset: FactorDataset, folder: Path) -> list[Path]:
 
 
 def main(argv: Sequence[str]) -> None:
-    if len(argv) > 1:
-        raise app.UsageError(f"Unexpected arguments: {argv[1:]}")
     options = {"file": _FILE.value, "variant": _VARIANT.value}
     dataset = datasets.load(
         _DATASET.value,
@@ -188,4 +187,4 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    launch(main)

@@ -14,27 +14,28 @@ from pathlib import Path
 
 from absl import flags
 
-from experiments import flags_config
-from experiments.engines import ENGINES, run_local, run_ray
+from experiments import flags_config, launcher
+from experiments.engines import ENGINES, check_engine, run_local, run_ray
 from experiments.flags_config import define_run_flags, settings_from_flags
 from experiments.folder_lock import FolderLock
-from experiments.launcher import launch
+from experiments.launcher import define_workdir, launch
 from experiments.recipes import NUM_FACTORS
-from experiments.sweep_plan import Trial, parse_grid, plan_sweep
+from experiments.sweep_plan import Trial, parse_grid, parse_seeds, plan_sweep
 from experiments.trial_folder import is_finished, start_trial
 from experiments.trial_process import run_trial
 from models import METHODS
 
 FLAGS = flags.FLAGS
 define_run_flags(with_names=False)
-flags.adopt_module_key_flags(flags_config)  # so that --help lists them
+for module in (flags_config, launcher):
+    flags.adopt_module_key_flags(module)  # so that --help lists them
 flags.DEFINE_list("methods", ["qlae"], f"Of: {', '.join(sorted(METHODS))}.")
 flags.DEFINE_list(
     "datasets", ["mini_shapes3d"], f"Of: {', '.join(sorted(NUM_FACTORS))}."
 )
 flags.DEFINE_list("seeds", ["0"], "Seeds of the runs.")
 flags.DEFINE_multi_string("grid", [], "A hyperparameter to vary: --grid=beta=1,3,10")
-flags.DEFINE_string("workdir", None, "Folder of the sweep.", required=True)
+define_workdir("Folder of the sweep.")
 flags.DEFINE_enum("engine", "local", ENGINES, "Where trials run.")
 flags.DEFINE_integer("workers", 1, "Trials at a time (local).", lower_bound=1)
 flags.DEFINE_string("ray_address", None, "Of a Ray cluster; none: a local one.")
@@ -49,12 +50,13 @@ def main(arguments: Sequence[str]) -> int | None:
     trials = plan_sweep(
         FLAGS.methods,
         FLAGS.datasets,
-        [int(seed) for seed in FLAGS.seeds],
+        parse_seeds(FLAGS.seeds),
         parse_grid(FLAGS.grid),
         profile=FLAGS.profile,
         settings=settings,
         hyperparameters=hyperparameters,
     )
+    check_engine(FLAGS.engine, FLAGS.workers, FLAGS.strategy)
     root = Path(FLAGS.workdir)
     if FLAGS.dry_run:
         for trial in trials:

@@ -33,6 +33,14 @@ def parse_grid(texts: Sequence[str]) -> dict[str, list[Any]]:
     return grid
 
 
+def parse_seeds(texts: Sequence[str]) -> list[int]:
+    """Seeds as numbers."""
+    for text in texts:
+        if not text.strip().isdecimal():
+            raise ValueError(f"Seeds are numbers from 0 on, received {text!r}.")
+    return [int(text) for text in texts]
+
+
 def plan_sweep(
     methods: Sequence[str],
     datasets: Sequence[str],

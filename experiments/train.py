@@ -12,15 +12,16 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from experiments import flags_config
+from experiments import flags_config, launcher
 from experiments.config import resolve
 from experiments.flags_config import define_run_flags, settings_from_flags
-from experiments.launcher import exit_code, launch
+from experiments.launcher import define_workdir, exit_code, launch
 
 FLAGS = flags.FLAGS
 define_run_flags()
-flags.adopt_module_key_flags(flags_config)  # so that --help lists them
-flags.DEFINE_string("workdir", None, "Folder of the run.", required=True)
+for module in (flags_config, launcher):
+    flags.adopt_module_key_flags(module)  # so that --help lists them
+define_workdir("Folder of the run.")
 flags.DEFINE_bool("dry_run", False, "Print the resolved settings and stop.")
 flags.DEFINE_bool("pictures", True, "Write TensorBoard files and pictures.")
 

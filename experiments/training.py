@@ -81,6 +81,10 @@ class TrainingRun:
         strategy = make_strategy(self.config.strategy)
         check_replicas(self.config, strategy)
         self.writes = is_chief(strategy)
+        is_new = not self.directory.config_file.exists()
+        if is_new:
+            # First of all: if data or model fail, nothing has been written.
+            self._build(strategy)
         with self.directory if self.writes else nullcontext():
             if self._is_done():
                 self.report(
@@ -88,6 +92,8 @@ class TrainingRun:
                     f"are in {self.directory.metrics_file}."
                 )
                 return NOTHING_TO_DO
+            if not is_new:
+                self._build(strategy)
             return self._run(strategy)
 
     def _is_done(self) -> bool:
@@ -98,18 +104,19 @@ class TrainingRun:
         saved = self.directory.load_metrics()
         return saved is not None and saved.get("trained_steps") == self.config.steps
 
-    def _run(self, strategy: Any) -> str:
-        # Data and model come first: if they fail, nothing has been written.
+    def _build(self, strategy: Any) -> None:
         self.dataset = load_dataset(self.config)
         with strategy.scope() if strategy is not None else nullcontext():
-            model = build_model(self.config, self.dataset)
+            self.model = model = build_model(self.config, self.dataset)
         # Scored without touching the running means of the model in training.
         self.copy = build_model(self.config, self.dataset) if self.writes else model
+
+    def _run(self, strategy: Any) -> str:
+        model = self.model
         if self.writes:
             self.directory.start(self.config)
             self.directory.forget_divergence()
             self._describe(model)
-        self.model = model
         self.sample = selection_sample(self.config, self.dataset)
         self.selection = selection_rule(self.config, self.directory.checkpoints / BEST)
         self._open_pictures()

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from experiments.launcher import exit_code, launch
+from experiments import launcher
+from experiments.launcher import define_workdir, exit_code, launch
 from experiments.run_directory import RunDirectory
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("workdir", None, "Folder of the trial.", required=True)
+define_workdir("Folder of the trial.")
+flags.adopt_module_key_flags(launcher)  # so that --help lists it
 flags.DEFINE_bool("pictures", True, "Write TensorBoard files and pictures.")
 
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from experiments.config import RunConfig, resolve
+from experiments.engines import check_engine
 from experiments.hyperparameters import (
     known_hyperparameters,
     parse_assignment,
     resolve_schedules,
 )
 from experiments.recipes import NUM_FACTORS, PROFILES, recipe
-from experiments.sweep_plan import parse_grid, plan_sweep
+from experiments.sweep_plan import parse_grid, parse_seeds, plan_sweep
 from models import METHODS
 from qlayers import datasets
 
@@ -89,7 +90,14 @@ def test_schedules_run_over_the_whole_training():
         ),
         ({"method": "factor_qvae", "settings": {"batch_size": 7}}, "multiple of 2"),
         ({"method": "infowgan_gp", "settings": {"batch_size": 64}}, "multiple of 5"),
-        ({"method": "qlae", "dataset": "grid2d"}, "Use `network=mlp`"),
+        (
+            {
+                "method": "cliff",
+                "dataset": "grid2d",
+                "settings": {"network": "style"},
+            },
+            "Use `network=mlp`",
+        ),
         ({"settings": {"network": "mlp"}}, "for grid2d alone"),
         (
             {"dataset": "grid2d", "settings": {"network": "mlp"}},
@@ -106,6 +114,18 @@ def test_schedules_run_over_the_whole_training():
             "needs a quantizer",
         ),
         ({"settings": {"jit": "maybe"}}, "Unknown jit"),
+        (
+            {"settings": {"encoder_options": {"depth": 3}}},
+            "encoder 'style' has no option depth. It has: .*preserving_layers",
+        ),
+        ({"settings": {"network": "quux"}}, "Unknown network 'quux'. Known: dalle"),
+        ({"method": "ae", "dataset": "grid2d"}, "grid2d is for the methods"),
+        (
+            {"hyperparameters": {"learning_rate": "fast"}},
+            "`learning_rate` must be a positive number or a schedule, received 'fast'",
+        ),
+        ({"hyperparameters": {"learning_rate": 0}}, "must be a positive number"),
+        ({"hyperparameters": {"weight_decay": -1}}, "must be a number >= 0"),
         ({"seed": -1}, "`seed` must not be negative"),
     ],
 )
@@ -149,3 +169,22 @@ def test_sweep_refuses_what_a_method_does_not_have():
         plan_sweep(["ae"], ["mini_shapes3d"], [0], {"num_values": [5]})
     with pytest.raises(ValueError, match="named twice"):
         plan_sweep(["ae"], ["mini_shapes3d"], [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("local", 2, "multiworker"), "is one process"),
+        (("ray", 2, "none"), "--workers is for --engine=local"),
+    ],
+)
+def test_engines_refuse_what_they_cannot_do(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        check_engine(*arguments)
+
+
+@pytest.mark.parametrize("text", ["a", "-1", "0.5", ""])
+def test_seeds_are_numbers(text):
+    assert parse_seeds(["0", " 12"]) == [0, 12]
+    with pytest.raises(ValueError, match="Seeds are numbers"):
+        parse_seeds(["1", text])

@@ -247,6 +247,14 @@ def test_help_dry_run_and_unknown_flags(tmp_path):
     assert json.loads(output[: output.rindex("}") + 1])["method"] == "qlae"
     code, _, errors = launch("train", f"--workdir={folder}", "--metod=qlae")
     assert code == 1 and "Unknown command line flag 'metod'" in errors
+    code, _, errors = launch("train")
+    assert code == 1 and "Name a folder, for example --workdir=" in errors
+    file = tmp_path / "file"
+    file.write_text("")
+    code, _, errors = launch("train", f"--workdir={file}", *TINY)
+    assert code == 2 and "Traceback" not in errors
+    code, _, errors = launch("show_data", "--variant=toy", f"--folder={folder}")
+    assert code == 2 and "Traceback" not in errors
     for module in ("train", "evaluate", "sweep", "report"):
         _, output, _ = launch(module, "--help")
         assert "--workdir: " in output

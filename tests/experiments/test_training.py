@@ -206,7 +206,11 @@ def test_failure_before_the_start_leaves_nothing_behind(tmp_path):
     folder = tmp_path / "run"
     with pytest.raises(ValueError):
         TrainingRun(config, folder, quiet, pictures=False).run()
-    assert not (folder / "config.json").exists()
+    assert not folder.exists()
+    config = tiny_config(dataset_options={"colour": "red"})
+    with pytest.raises(ValueError, match="'mini_shapes3d' and its options do not"):
+        TrainingRun(config, folder, quiet, pictures=False).run()
+    assert not folder.exists()
 
 
 def poisoned(monkeypatch, step):
