@@ -47,24 +47,26 @@ def write_pictures(
     folder = directory.pictures
     folder.mkdir(exist_ok=True)
     bases = images[:NUM_BASES]
-    slots = num_slots(model, model.encode(bases[:1])[0])
+    values = values_per_latent(model, bases[0])
+    steps = max(values)
     index: dict[str, Any] = {
         "side": int(min(_LARGEST_SIDE, images.shape[1])),
-        "latents": int(slots),
-        "steps": NUM_STEPS,
+        "latents": len(values),
+        "steps": steps,
+        "values": values,
         "sprites": [],
-        "codes": code_positions(config, model, bases),
+        "codes": code_positions(model, bases, steps),
     }
     save = functools.partial(_save, folder, side=index["side"])
     for i, base in enumerate(bases):
         save(f"base-{i}.png", base[None, None], gap=0)
-        rows = models.traverse(model, base, num_steps=NUM_STEPS)
+        rows = models.traverse(model, base, num_steps=steps)
         save(f"traversal-{i}.png", rows, gap=0)
         index["sprites"].append([f"base-{i}.png", f"traversal-{i}.png"])
     swapped = models.swap_latents(model, bases[0], bases[1])
     ends = np.stack([as_float(bases[0]), as_float(bases[1])])
     save("swaps.png", np.concatenate([ends, swapped])[None], gap=1)
-    _save_heat_maps(folder, found, source_names)
+    write_heat_maps(folder, found, source_names)
     if config.method in QUANTIZED:
         index["frequencies"] = [
             row.tolist()
@@ -75,8 +77,19 @@ def write_pictures(
     write_json(folder / "index.json", index)
 
 
+def values_per_latent(model: models.LatentModel, image: np.ndarray) -> list[int]:
+    """How many values a traversal gives each latent, at most `NUM_STEPS`."""
+    counts = []
+    for j in range(num_slots(model, model.encode(image[None])[0])):
+        values = models.traversal_values(model, j, NUM_STEPS).reshape(NUM_STEPS, -1)
+        # A smaller codebook repeats its last value.
+        differs = np.flatnonzero((values != values[-1]).any(axis=1))
+        counts.append(int(differs[-1]) + 2 if len(differs) else 1)
+    return counts
+
+
 def code_positions(
-    config: RunConfig, model: models.LatentModel, bases: np.ndarray
+    model: models.LatentModel, bases: np.ndarray, steps: int
 ) -> list[list[int]]:
     """Column of the traversal that is nearest to each base's own latents."""
     latents = model.encode(bases)
@@ -86,19 +99,28 @@ def code_positions(
         pieces = z.reshape(slots, -1)
         row = []
         for j in range(slots):
-            values = models.traversal_values(model, j, NUM_STEPS).reshape(NUM_STEPS, -1)
+            values = models.traversal_values(model, j, steps).reshape(steps, -1)
             row.append(int(np.square(values - pieces[j]).sum(axis=1).argmin()))
         positions.append(row)
     return positions
 
 
-def _save_heat_maps(folder: Path, found: Evaluation, names: Sequence[str]) -> None:
+def write_heat_maps(folder: Path, found: Evaluation, names: Sequence[str]) -> None:
+    """Draws the matrices behind the scores; those of other scores are removed.
+
+    Args:
+        folder: Where the pictures are.
+        found: Scores.
+        names: Of the factors.
+    """
     plots: dict[str, Callable[..., Any]] = {
         "infomec": plot_nmi,
         "dci": plot_importance,
     }
     for name, plot in plots.items():
-        if name in found.results:
+        if name not in found.results:
+            (folder / f"{name}.png").unlink(missing_ok=True)
+        else:
             pixels = figure_pixels(
                 plot(found.results[name], source_names=names), dpi=90
             )

@@ -144,6 +144,7 @@ def run_payload(run: FinishedRun, group: Group) -> dict[str, Any]:
         "codes": [],
         "latents": 0,
         "steps": 1,
+        "values": [],
         "side": 1,
         "frequencies": None,
     }
@@ -154,6 +155,8 @@ def run_payload(run: FinishedRun, group: Group) -> dict[str, Any]:
         index = read_json(folder / "index.json")
         for name in ("side", "latents", "steps", "codes"):
             payload[name] = index[name]
+        steps = [index["steps"]] * index["latents"]
+        payload["values"] = index.get("values", steps)
         payload["frequencies"] = index.get("frequencies")
         payload["sprites"] = [
             [data_uri(folder / name) for name in pair] for pair in index["sprites"]
@@ -175,6 +178,8 @@ def _curves(directory: RunDirectory) -> dict[str, list[list[float]]]:
         for row in rows[:: max(1, len(rows) // _MOST_POINTS)]:
             for name, value in row.items():
                 if name == "step" or not isinstance(value, (int, float)):
+                    continue
+                if not math.isfinite(value):  # what was not measured
                     continue
                 title = COLUMNS.get(name, name)
                 curves.setdefault(title, []).append([row["step"], value])

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from experiments.checkpoints import CheckpointStore, apply_snapshot
 from experiments.config import RunConfig
 from experiments.evaluation import Evaluation
+from experiments.pictures import write_heat_maps
 from experiments.run_directory import RunDirectory
 from experiments.setup_run import build_model, configure_tensorflow, load_dataset
 from experiments.training import export, finish_run, load_chosen
@@ -20,6 +21,8 @@ def rescore(
 ) -> Evaluation:
     """Loads the chosen checkpoint, exports it and writes `metrics.json`.
 
+    The heat maps of a report are drawn again, since they show these scores.
+
     Args:
         directory: Of the run.
         config: Of the run.
@@ -32,9 +35,12 @@ def rescore(
     model = build_model(config, dataset)
     chosen = load_trained(directory, config, model, report)
     export(model, directory)
-    return finish_run(
+    found = finish_run(
         config, directory, model, dataset, chosen, report, metrics, protocol
     )
+    if directory.pictures.is_dir():
+        write_heat_maps(directory.pictures, found, dataset.factor_names)
+    return found
 
 
 def load_trained(

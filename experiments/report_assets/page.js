@@ -67,7 +67,7 @@ function showSliders() {
     const slider = document.createElement("input");
     slider.type = "range";
     slider.min = 0;
-    slider.max = state.run.steps - 1;
+    slider.max = state.run.values[j] - 1;
     slider.dataset.latent = j;
     const output = document.createElement("output");
     slider.oninput = () => { resetOthers(j); output.value = slider.value; draw(j, Number(slider.value)); };

@@ -28,7 +28,8 @@ def make_run(folder, scores, method="qlae", **settings):
         }
         write_json(directory.metrics_file, metrics)
         for step in (2, 4, 6):
-            directory.history.append({"step": step, "loss": 1 / step})
+            row = {"step": step, "loss": 1 / step, "unmeasured": float("nan")}
+            directory.history.append(row)
         directory.pictures.mkdir()
         sprites = [_write_sprite(directory.pictures, base) for base in range(2)]
         index = {

@@ -18,6 +18,7 @@ from experiments.summary import (
 )
 from tests.experiments.browser import Browser
 from tests.experiments.made_runs import STEPS, cell_color, make_run
+from tests.experiments.runs import tiny_config
 
 
 @pytest.fixture
@@ -97,6 +98,41 @@ def test_report_files(study):
     assert (study / "report.html").read_text().startswith("<!DOCTYPE html>")
 
 
+def test_traversals_have_as_many_values_as_the_codebook(tmp_path):
+    """A slider has no positions beyond a latent's last value."""
+    from experiments.pictures import code_positions, values_per_latent
+    from experiments.setup_run import build_model, load_dataset
+
+    config = tiny_config(hyperparameters={"num_values": 3})
+    dataset = load_dataset(config)
+    images = dataset.sample(2, dtype="uint8")[1]
+    model = build_model(config, dataset)
+    assert values_per_latent(model, images[0]) == [3] * 4
+    table = np.sort(np.array(model.quantizer.value_table()), axis=1)
+    wanted = [
+        [int(np.abs(row - x).argmin()) for row, x in zip(table, z, strict=True)]
+        for z in model.encode(images)
+    ]
+    assert code_positions(model, images, 3) == wanted
+    model = build_model(tiny_config("ae"), dataset)
+    assert values_per_latent(model, images[0]) == [10] * 4
+
+
+def test_heat_maps_are_those_of_the_scores(tmp_path):
+    from experiments.evaluation import Evaluation
+    from experiments.pictures import write_heat_maps
+    from qlayers.metrics import infomec
+
+    sources = np.random.default_rng(0).integers(0, 3, (200, 2))
+    result = infomec(sources, sources.astype("float32"), discrete_latents=True)
+    for name in ("infomec.png", "dci.png"):
+        (tmp_path / name).write_bytes(b"old")
+    found = Evaluation({}, {"infomec": result}, sources)
+    write_heat_maps(tmp_path, found, ["first", "second"])
+    assert not (tmp_path / "dci.png").exists()
+    assert (tmp_path / "infomec.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_sliders_show_decoded_images(study, tmp_path):
     write_report(group_runs(find_runs([study])[0]), study, "Study <&>")
     pixel = """
@@ -126,6 +162,8 @@ def test_sliders_show_decoded_images(study, tmp_path):
         browser.run("document.querySelectorAll('#bases button')[1].click()")
         browser.wait_for(f"{shown}.startsWith('1/')")
         assert browser.run(pixel)[:3] == cell_color(1, 0, 0)
+        most = "return document.querySelector('#sliders input').max"
+        assert browser.run(most) == str(STEPS - 1)
         bars = "return document.querySelectorAll('#codes rect').length"
         assert browser.run(bars) == 6
         assert (
