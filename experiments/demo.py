@@ -121,7 +121,8 @@ def write_pictures(
         paths.append(folder / f"nmi_{name}.png")
         figure.savefig(paths[-1], dpi=110, bbox_inches="tight")
         plt.close(figure)
-        rows = models.traverse(model, images[0], num_steps=10)
+        num_steps = METHODS[name].get("num_values", 10)
+        rows = models.traverse(model, images[0], num_steps=int(num_steps))
         paths.append(folder / f"traversal_{name}.png")
         plt.imsave(paths[-1], tile(rows, scale=2))
     return paths
