@@ -1,6 +1,7 @@
 """Multinomial logistic regression that reaches its infimum quickly."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -172,7 +173,9 @@ class _Problem:
         gradient = self.penalty * weights
         value = float((self.penalty * weights**2).sum()) / 2
         plain = 0.0
-        matrix = self.features.matrix if exact else self.features.single
+        matrix: npt.NDArray[Any] = self.features.matrix
+        if not exact:
+            matrix = self.features.single
         rounded = weights.astype(matrix.dtype)
         for start in range(0, len(self.labels), self._piece):
             rows = slice(start, start + self._piece)
