@@ -4,7 +4,8 @@
 
 `ratio` compares the training loop with history, progress, TensorBoard scalars and
 checkpoints at default settings with the same steps without any of them, in turns
-within one process. Evaluations and pictures are left out: they are asked for.
+within one process: the loop that `experiments.train` runs, its watch over non-finite
+losses included. Evaluations and pictures are left out: they are asked for.
 `lost_s` is the longest training time between two checkpoints, which is what a kill
 costs; `restore_ms` the time to read one back.
 """
@@ -70,7 +71,10 @@ def _alternate(
 ) -> tuple[dict[str, list[float]], list[float]]:
     """Seconds a step of both sides, and training times between checkpoints."""
     from experiments.progress import Progress
+    from experiments.strategies import make_step
 
+    train, read = make_step(model, None)
+    loop.guard.begin(loop.step)
     gaps: list[float] = []
     times: dict[str, list[float]] = {"plain": [], "logged": []}
     since_checkpoint = 0.0
@@ -84,13 +88,10 @@ def _alternate(
         nonlocal since_checkpoint
         loop._saved_time = time.monotonic() - since_checkpoint
         for _ in range(_STEPS):
-            logs = model.train_function(batches)
-            loop.step += 1
-            if loop.step % loop.config.log_every == 0:
-                loop._log(logs, progress)
-            if loop._is_due():
-                gaps.append(time.monotonic() - loop._saved_time)
-                loop._save()
+            saved = loop._saved_time
+            loop.advance(train, read, batches, progress)
+            if loop._saved_time != saved:
+                gaps.append(loop._saved_time - saved)
         since_checkpoint = time.monotonic() - loop._saved_time
 
     with open(os.devnull, "w", encoding="utf-8") as nowhere:

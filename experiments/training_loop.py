@@ -122,27 +122,43 @@ class TrainingLoop:
         if self.step == 0 and self._saved_step < 0:
             self.hooks.evaluate(0)
         self._saved_time = time.monotonic()
-        finished = self.step >= config.steps
-        while not finished:
-            logs = train(iterator)
-            self.step += 1
-            finished = self.step >= config.steps
-            row = self.step % config.log_every == 0 or finished
-            if not self._is_good(read, logs, row):
-                return self._end_with_good_state()
-            if row:
-                self._log(read(logs), progress)
-            if self.step % config.evaluate_every == 0 or finished:
-                self.hooks.evaluate(self.step)
-                progress.restart_clock()
-            stopping = self._is_told_to_stop()
-            if finished or stopping or self._is_due():
-                if not self.guard.verify():
-                    return self._end_with_good_state()
-                self._save()
-            if stopping and not finished:
-                return STOPPED
+        while self.step < config.steps:
+            outcome = self.advance(train, read, iterator, progress)
+            if outcome is not None:
+                return outcome
         return FINISHED
+
+    def advance(
+        self, train: Any, read: Any, iterator: Any, progress: Progress
+    ) -> str | None:
+        """Takes one step and does what is due after it.
+
+        Args:
+            train, read: What `make_step` returned.
+            iterator: Of batches.
+            progress: Shown to the user.
+
+        Returns:
+            Why the run ends here, or None if it does not.
+        """
+        config = self.config
+        logs = train(iterator)
+        self.step += 1
+        finished = self.step >= config.steps
+        row = self.step % config.log_every == 0 or finished
+        if not self._is_good(read, logs, row):
+            return self._end_with_good_state()
+        if row:
+            self._log(read(logs), progress)
+        if self.step % config.evaluate_every == 0 or finished:
+            self.hooks.evaluate(self.step)
+            progress.restart_clock()
+        stopping = self._is_told_to_stop()
+        if finished or stopping or self._is_due():
+            if not self.guard.verify():
+                return self._end_with_good_state()
+            self._save()
+        return STOPPED if stopping and not finished else None
 
     def _is_good(self, read: Callable[[Any], Any], logs: Any, row: bool) -> bool:
         # Replicas' running means must be added up first, which is not free.

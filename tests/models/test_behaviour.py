@@ -206,6 +206,7 @@ def test_cliff_aligns_a_rotated_grid():
     )
     observed = (sources @ rotation.T).astype("float32")
 
+    keras.utils.set_random_seed(0)
     inputs = keras.Input((2,))
     encode = keras.layers.Dense(2, kernel_initializer="identity", use_bias=False)
     z = encode(inputs)
@@ -213,9 +214,11 @@ def test_cliff_aligns_a_rotated_grid():
         1.0, univariate_weight=0.0, bivariate_weight=1.0, uniform_weight=1.0, seed=0
     )(z)
     model = keras.Model(inputs, outputs)
-    model.compile(keras.optimizers.Adam(1e-2))
+    rate = keras.optimizers.schedules.CosineDecay(1e-2, decay_steps=400)
+    model.compile(keras.optimizers.Adam(rate))
     before = float(metrics.mcc(sources, observed))
-    model.fit(observed, batch_size=500, epochs=150, verbose=0)
+    # The whole sample at once: densities of 500 points leave the angle less sharp.
+    model.fit(observed, batch_size=2000, epochs=400, verbose=0)
     after = float(metrics.mcc(sources, np.array(encode(observed))))
     # A rotation by 25 degrees has correlations of about cos(25) = 0.906 at best.
     assert before < 0.92, before
