@@ -18,7 +18,7 @@ Scores, on 5,000 circles and noise-free latents:
 - `mig/mig`: the mutual information gap, coordinates and latents cut into 20 bins.
 - `mcc/mcc`: mean rank correlation of the best matching.
 
-CPU-sized: 32x32 images, a quarter of the paper's channels, and 10,000 steps with a
+CPU-sized: 32x32 images, a quarter of the paper's channels, and 3,000 steps with a
 learning rate of 1e-3 instead of 300,000 with 1e-4.
 """
 
@@ -29,20 +29,27 @@ import numpy as np
 
 from experiments.summary import FinishedRun
 from experiments.sweep_plan import Trial, plan_sweep
-from studies.common import Study, encode, new_figure, paired_difference, summarise
+from studies.common import (
+    Study,
+    as_text,
+    encode,
+    new_figure,
+    paired_difference,
+    summarise,
+)
 
 METHODS = {"beta_vae": "Gaussian VAE", "d_vae": "D-VAE"}
-SEEDS = tuple(range(6))
+SEEDS = tuple(range(5))
 SETTINGS: dict[str, Any] = {
     "image_size": 32,
     "width": 0.25,
-    "steps": 10_000,
-    "evaluate_every": 5_000,
+    "steps": 3_000,
+    "evaluate_every": 1_500,
     "evaluation_size": 5_000,
     "log_every": 250,
     "threads": 1,
 }
-QUICK = {"steps": 4, "evaluate_every": 2, "evaluation_size": 100, "log_every": 2}
+QUICK = {"steps": 2, "evaluate_every": 2, "evaluation_size": 100, "log_every": 1}
 QUICK |= {"image_size": 16, "batch_size": 8}
 _ADAM = {"learning_rate": 1e-3, "beta_1": 0.9, "beta_2": 0.999}
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
@@ -60,7 +67,7 @@ def plan(quick: bool = False) -> dict[str, list[Trial]]:
         method: plan_sweep(
             [method],
             ["circles"],
-            SEEDS[:2] if quick else SEEDS,
+            SEEDS[:1] if quick else SEEDS,
             settings=settings,
             hyperparameters=HYPERPARAMETERS[method],
         )
@@ -168,12 +175,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     study.write(settings, groups, findings)
     for group in groups:
-        texts = [f"{name} {_text(group['scores'][name])}" for name in scores]
+        texts = [f"{name} {as_text(group['scores'][name])}" for name in scores]
         print(f"{group['label']:<13} {', '.join(texts)}")
-
-
-def _text(value: dict[str, Any]) -> str:
-    return f"{value['mean']:.2f} ± {value['half_width']:.2f}"
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "ioss": {"num_samples": 1000},
 }
 SETTINGS = {"threads": 1, "evaluate_every": 500, "log_every": 50}
-QUICK = {"steps": 4, "evaluate_every": 2, "log_every": 2}
+QUICK = {"steps": 2, "evaluate_every": 2, "log_every": 1}
 QUICK |= {"batch_size": 100, "evaluation_size": 200}
 _POINTS = 5_000
 _CONDITIONS = 200

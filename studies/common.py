@@ -20,7 +20,7 @@ from experiments.files import read_json, write_json
 from experiments.folder_lock import FolderLock
 from experiments.provenance import provenance
 from experiments.run_directory import RunDirectory
-from experiments.summary import FinishedRun, interval
+from experiments.summary import FinishedRun, Interval, interval
 from experiments.sweep_plan import Trial
 from experiments.trial_folder import is_finished, start_trial
 from experiments.trial_process import run_trial
@@ -317,6 +317,11 @@ def spread(values: Sequence[float | None]) -> dict[str, Any]:
         "standard_error": error,
         "count": found.count,
     }
+
+
+def as_text(value: Mapping[str, Any]) -> str:
+    """`mean ± half width` of what `spread` returned."""
+    return str(Interval(value["mean"], value["half_width"], value["count"]))
 
 
 def paired_difference(

@@ -24,6 +24,7 @@ from studies.common import (
     ROOT,
     Study,
     StudySkippedError,
+    as_text,
     new_figure,
     paired_difference,
     summarise,
@@ -55,7 +56,7 @@ SETTINGS: dict[str, Any] = {
     "network": "locatello",
     "select": "last",
 }
-QUICK = {"steps": 4, "evaluate_every": 2, "evaluation_size": 300, "log_every": 2}
+QUICK = {"steps": 2, "evaluate_every": 2, "evaluation_size": 300, "log_every": 1}
 QUICK |= {"width": 0.125, "batch_size": 8, "metrics": "fast"}
 _ADAM = {"learning_rate": 1e-3, "beta_1": 0.9, "beta_2": 0.999}
 _DISCRETE = {**_ADAM, "num_values": 64, "noise_scale": "cosine(0.5, 2.0)"}
@@ -82,7 +83,7 @@ def plan(file: Path, quick: bool = False) -> dict[str, list[Trial]]:
         method: plan_sweep(
             [method],
             ["dsprites"],
-            SEEDS[:2] if quick else SEEDS,
+            SEEDS[:1] if quick else SEEDS,
             settings=settings,
             hyperparameters=HYPERPARAMETERS[method],
         )
@@ -191,7 +192,7 @@ def report(
     """Prints the table."""
     for group in groups.values():
         cells = [
-            f"{name} {value['mean']:.3f} ± {value['half_width']:.3f}"
+            f"{name} {as_text(value)}"
             for name, value in group["scores"].items()
             if name in (*_PRINTED, _GAP)
         ]

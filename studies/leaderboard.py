@@ -22,9 +22,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.recipes_cpu import CPU_PSNR_THRESHOLDS
-from experiments.summary import FinishedRun, Interval, format_table
+from experiments.summary import FinishedRun, format_table
 from experiments.sweep_plan import Trial, plan_sweep
-from studies.common import Study, new_figure, renamed, summarise
+from studies.common import Study, as_text, new_figure, renamed, summarise
 from studies.leaderboard_entries import ENTRIES, Entry
 
 DATASET = "mini_shapes3d"
@@ -57,7 +57,7 @@ CLAIMS = (
 )
 _LOG_EVERY = 50
 QUICK = {"image_size": 16, "width": 0.125, "evaluation_size": 200, "metrics": "fast"}
-_QUICK_STEPS = 4
+_QUICK_STEPS = 2
 
 
 def settings_of(entry: Entry, steps: int, select: str, quick: bool) -> dict[str, Any]:
@@ -120,16 +120,17 @@ def choose(entry: Entry, runs: Mapping[float, FinishedRun]) -> float:
 def tune(
     study: Study, entries: Sequence[Entry], steps: int, select: str
 ) -> tuple[dict[str, Any], list[FinishedRun]]:
-    """Runs the candidates of all rows and chooses.
+    """Runs the candidates of all rows (two with `--quick`) and chooses.
 
     Returns:
         The chosen value and all scores by label, and the tuning runs.
     """
-    wanted = [entry for entry in entries if entry.candidates]
+    last = 2 if study.quick else None
+    wanted = [(e, e.candidates[:last]) for e in entries if e.candidates]
     trials = [
         trial
-        for entry in wanted
-        for value in entry.candidates
+        for entry, candidates in wanted
+        for value in candidates
         for trial in plan_entry(
             entry,
             [TUNING_SEED],
@@ -141,8 +142,8 @@ def tune(
     runs = study.run(trials)
     left = iter(runs)
     found: dict[str, Any] = {}
-    for entry in wanted:
-        tried = {value: next(left) for value in entry.candidates}
+    for entry, candidates in wanted:
+        tried = {value: next(left) for value in candidates}
         found[entry.label] = {
             "key": entry.key,
             "chosen": choose(entry, tried),
@@ -196,13 +197,9 @@ def table(groups: Mapping[str, Mapping[str, Any]]) -> str:
         cells = []
         for name in COLUMNS:
             value = group["scores"].get(name)
-            cells.append(str(_interval(value)) if value else "")
+            cells.append(as_text(value) if value else "")
         rows.append([group["label"], str(len(group["runs"])), *cells])
     return format_table(["method", "runs", *COLUMNS.values()], rows)
-
-
-def _interval(value: Mapping[str, Any]) -> Interval:
-    return Interval(value["mean"], value["half_width"], value["count"])
 
 
 def draw(study: Study, groups: Mapping[str, Mapping[str, Any]]) -> None:
