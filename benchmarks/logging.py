@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.timing import Row, machine, median_ratio, print_table, use_threads
 
 _STEPS = 50  # of one measurement
-_REPEATS = 15
+_REPEATS = 30
 
 
 def run() -> list[Row]:
@@ -114,7 +114,7 @@ def _checkpoint_costs(loop: Any, model: Any) -> Row:
     take_snapshot(model, 0)
     copying = time.perf_counter() - start
     loop.step += 1
-    loop._save()
+    loop._save_if_good()
     loop.store.wait()
     start = time.perf_counter()
     apply_snapshot(model, loop.store.latest())

@@ -47,6 +47,13 @@ def take_snapshot(model: keras.Model, step: int, **state: Any) -> Snapshot:
     return Snapshot(step, arrays, state)
 
 
+def training_values(model: keras.Model, snapshot: Snapshot) -> list[np.ndarray]:
+    """The values of a snapshot without running means, which may be NaN for a reason."""
+    means = {id(variable) for variable in model.metrics_variables}
+    pairs = zip(all_variables(model), snapshot.arrays, strict=True)
+    return [array for variable, array in pairs if id(variable) not in means]
+
+
 def apply_snapshot(model: keras.Model, snapshot: Snapshot) -> None:
     """Puts the values back; the model must be built and compiled alike."""
     variables = all_variables(model)

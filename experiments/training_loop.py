@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from experiments.checkpoints import CheckpointStore, apply_snapshot, take_snapshot
+from experiments.checkpoints import (
+    CheckpointStore,
+    Snapshot,
+    apply_snapshot,
+    take_snapshot,
+    training_values,
+)
 from experiments.config import RunConfig
 from experiments.progress import Progress
 from experiments.run_directory import RunDirectory
@@ -154,10 +160,9 @@ class TrainingLoop:
             self.hooks.evaluate(self.step)
             progress.restart_clock()
         stopping = self._is_told_to_stop()
-        if finished or stopping or self._is_due():
-            if not self.guard.verify():
-                return self._end_with_good_state()
-            self._save()
+        due = finished or stopping or self._is_due()
+        if due and not self._save_if_good():
+            return self._end_with_good_state()
         return STOPPED if stopping and not finished else None
 
     def _is_good(self, read: Callable[[Any], Any], logs: Any, row: bool) -> bool:
@@ -172,8 +177,7 @@ class TrainingLoop:
         if self.writes:
             self.store.remove_after(self.step)
         if not self.store.path_of(self.step).exists():
-            self._saved_step = -1
-            self._save()
+            self._save(take_snapshot(self.model, self.step))
         return DIVERGED
 
     def _log(self, logs: Any, progress: Progress) -> None:
@@ -197,20 +201,27 @@ class TrainingLoop:
             and not self.store.busy
         )
 
-    def _save(self) -> None:
+    def _save_if_good(self) -> bool:
+        """Saves the state of this step; returns False if it is not finite."""
         if self._saved_step == self.step:
-            return
+            return True
         start = time.monotonic()
         snapshot = take_snapshot(self.model, self.step)
-        if self.writes:
-            self.store.save(snapshot, before=self._sync_rows)
-        self._saved_step = self.step
-        self._saved_time = time.monotonic()
+        if not self.guard.verify(training_values(self.model, snapshot)):
+            return False
+        self._save(snapshot)
         # The least time seen: a busy moment must not stretch the interval.
         self._copying = min(self._copying, self._saved_time - start)
         self._interval = max(
             self.config.checkpoint_seconds, self._copying / _CHECKPOINT_SHARE
         )
+        return True
+
+    def _save(self, snapshot: Snapshot) -> None:
+        if self.writes:
+            self.store.save(snapshot, before=self._sync_rows)
+        self._saved_step = snapshot.step
+        self._saved_time = time.monotonic()
 
     def _sync_rows(self) -> None:
         self.directory.history.sync()

@@ -102,19 +102,24 @@ class StopOnNonFinite(keras.callbacks.Callback):
             self._good, self._untried = self._untried, None
         if step // self.every_n_steps > before // self.every_n_steps:
             copy = self._copy()
-            if not _is_finite(copy):
+            if not _is_finite([value for _, value in copy]):
                 self._give_up("a weight is not finite")
                 return False
             self._untried = (step, copy)
         return True
 
-    def verify(self) -> bool:
+    def verify(self, values: Sequence[np.ndarray] | None = None) -> bool:
         """Looks at the weights as they are now, for example before they are saved.
+
+        Args:
+            values: A copy of all variables, if the caller has made one already.
 
         Returns:
             Whether they are finite. If not, the last good state is back.
         """
-        finite = _is_finite(self._copy())
+        if values is None:
+            values = [value for _, value in self._copy()]
+        finite = _is_finite(values)
         if not finite:
             self._give_up("a weight is not finite")
         return finite
@@ -194,9 +199,9 @@ def _synchronize(model: keras.Model) -> None:
         synchronize()
 
 
-def _is_finite(state: Sequence[tuple[Any, Any]]) -> bool:
+def _is_finite(values: Sequence[np.ndarray]) -> bool:
     return all(
         bool(np.isfinite(value).all())
-        for _, value in state
+        for value in values
         if value.dtype.kind not in "biu"
     )
