@@ -53,8 +53,8 @@ ENTRIES = (
     Entry("FactorQVAE", "factor_qvae", "tc_weight", (1e-5, 1e-4, 1e-3)),
     Entry("D-VAE", "d_vae", "kl_weight", (0.3, 1.0, 3.0)),
     Entry("FactorDVAE", "factor_d_vae", "tc_weight", (3.0, 10.0, 30.0)),
-    Entry("Tripod", "tripod", "nhp_weight", _DECAYS),
-    Entry("naive Tripod", "tripod_naive", "hessian_weight", _DECAYS),
+    Entry("Tripod", "tripod", "nhp_weight", (1e-5, 1e-4, 1e-3)),
+    Entry("naive Tripod", "tripod_naive", "hessian_weight", (1e-5, 1e-4, 1e-3)),
     Entry("Tripod, no NHP", "tripod", fixed={"nhp_weight": 0.0}),
     Entry(
         "Tripod, no KLM",

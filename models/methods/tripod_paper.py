@@ -79,6 +79,8 @@ def tripod_naive(
     quantize_weight: Schedulable = 1e-2,
     commit_weight: Schedulable = 1e-2,
     regularized_layers: list[str] | None = None,
+    batch_fraction: float = 1.0,
+    step_interval: int = 1,
     seed: int | None = None,
     **training: Any,
 ) -> LatentModel:
@@ -96,7 +98,7 @@ def tripod_naive(
         hessian_weight: Weight of the Hessian penalty.
         quantize_weight: Weight of the quantization loss.
         commit_weight: Weight of the commitment loss.
-        regularized_layers: See `tripod`.
+        regularized_layers, batch_fraction, step_interval: See `tripod`.
         seed: Of the perturbations.
         **training: Arguments of `models.methods.common.model_from`.
     """
@@ -111,7 +113,13 @@ def tripod_naive(
 
     def penalize(decoder: Any) -> qlayers.HessianPenalty:
         return qlayers.HessianPenalty(
-            decoder, hessian_weight, outputs=layers, seed=seed, name="hessian"
+            decoder,
+            hessian_weight,
+            outputs=layers,
+            batch_fraction=batch_fraction,
+            step_interval=step_interval,
+            seed=seed,
+            name="hessian",
         )
 
     parts = assemble(
