@@ -23,6 +23,10 @@ the encoder's outputs is set beside its value at the true sources and at their r
 which have the uniform marginals that the criterion asks for. That tells two failures
 apart: a value above that of the true sources is a local minimum, one below shows that
 the criterion itself prefers another solution.
+
+As some starts end in a local minimum, each of the ten datasets is also trained from two
+more initial networks, and of the three runs the one with the least loss counts, which
+needs no labels ("best of 3 starts").
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,6 +34,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.run_directory import RunDirectory
 from experiments.summary import FinishedRun
 from experiments.sweep_plan import Trial, plan_sweep
 from studies.common import (
@@ -57,6 +62,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "cliff": {},
     "ioss": {"num_samples": 1000},
 }
+FURTHER_STARTS = (1_000, 2_000)  # added to the seed of a dataset
 SETTINGS = {"threads": 1, "evaluate_every": 500, "log_every": 50}
 QUICK = {"steps": 2, "evaluate_every": 2, "log_every": 1}
 QUICK |= {"batch_size": 100, "evaluation_size": 200}
@@ -64,10 +70,15 @@ _POINTS = 5_000
 _CONDITIONS = 200
 
 
-def plan(quick: bool = False) -> dict[tuple[str, str], list[Trial]]:
-    """Trials by kind of data and method, a dataset of its own for each seed."""
+def plan(quick: bool = False, start: int = 0) -> dict[tuple[str, str], list[Trial]]:
+    """Trials by kind of data and method, a dataset of its own for each seed.
+
+    Args:
+        quick: Whether to plan the tiny version.
+        start: Added to the seed of the networks; other than 0 for `random` alone.
+    """
     settings = {**SETTINGS, **(QUICK if quick else {})}
-    kinds = list(KINDS)[:1] if quick else list(KINDS)
+    kinds = list(KINDS)[:1] if quick or start else list(KINDS)
     trials: dict[tuple[str, str], list[Trial]] = {}
     for kind in kinds:
         for method in METHODS:
@@ -79,12 +90,48 @@ def plan(quick: bool = False) -> dict[tuple[str, str], list[Trial]]:
                 planned = plan_sweep(
                     [method],
                     ["grid2d"],
-                    [seed],
+                    [seed + start],
                     settings={**settings, "dataset_options": options},
                     hyperparameters=HYPERPARAMETERS[method],
                 )
                 trials[kind, method] += renamed(planned, kind)
     return trials
+
+
+def last_loss(run: FinishedRun) -> float:
+    """Mean loss of the last steps of a run."""
+    return float(RunDirectory(run.path).history.read()[-1]["loss"])
+
+
+def best_starts(
+    study: Study, runs: Mapping[tuple[str, str], Sequence[FinishedRun]]
+) -> tuple[dict[str, dict[str, Any]], list[FinishedRun]]:
+    """Trains the further starts of the first kind; the least loss of each dataset.
+
+    Returns:
+        A group for each method, and the further runs.
+    """
+    kind = next(iter(KINDS))
+    planned = [plan(study.quick, start) for start in FURTHER_STARTS]
+    flat = [t for trials in planned for row in trials.values() for t in row]
+    found = study.run(flat, start=run_here)
+    left = iter(found)
+    further = [{m: [next(left) for _ in p[kind, m]] for m in METHODS} for p in planned]
+    groups = {}
+    for method, label in METHODS.items():
+        starts = zip(runs[kind, method], *(f[method] for f in further), strict=True)
+        best = [min(of_dataset, key=last_loss) for of_dataset in starts]
+        group = summarise(label, best, [further_scores(run) for run in best])
+        for row, run in zip(group["runs"], best, strict=True):
+            row["start"] = row["seed"]
+            row["seed"] = run.config.dataset_options["data_seed"]
+        count = 1 + len(FURTHER_STARTS)
+        groups[method] = {
+            **group,
+            "label": f"{label}, best of {count} starts",
+            "kind": kind,
+        }
+    return groups, found
 
 
 def further_scores(run: FinishedRun) -> dict[str, float]:
@@ -195,19 +242,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "hyperparameters": HYPERPARAMETERS,
         "batches": "5,000 points drawn from the dataset with replacement",
     }
-    study.write(settings, list(groups.values()), compare(groups))
-    report(groups)
+    best, further = best_starts(study, runs)
+    findings = compare(groups)
+    # Not among the groups, whose times are added up: these runs are no new ones.
+    findings["best_starts"] = {
+        **best,
+        **{
+            f"cliff_minus_ioss/{name}": paired_difference(
+                best["cliff"], best["ioss"], f"mcc/{name}"
+            )
+            for name in ("mcc", "pearson")
+        },
+    }
+    study.write(settings, list(groups.values()), findings, further)
+    report([*groups.values(), *best.values()])
 
 
-def report(groups: Mapping[tuple[str, str], dict[str, Any]]) -> None:
+def report(groups: Sequence[Mapping[str, Any]]) -> None:
     """Prints the table."""
-    for (kind, method), group in groups.items():
+    for group in groups:
         texts = []
         for name in ("mcc", "pearson"):
             value = group["scores"][f"mcc/{name}"]
             mean, error = 100 * value["mean"], 100 * (value["standard_error"] or 0)
             texts.append(f"{name} {mean:.1f} ± {error:.1f}")
-        print(f"{kind:<11} {METHODS[method]:<6} {', '.join(texts)} (standard errors)")
+        named = f"{group['kind']:<11} {group['label']:<24}"
+        print(f"{named} {', '.join(texts)} (standard errors)")
     print("paper       Cliff 94.1 ± 0.9, IOSS 91.6 ± 0.8")
 
 

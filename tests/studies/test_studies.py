@@ -52,6 +52,21 @@ def test_cliff_synthetic(tmp_path, monkeypatch):
     means = [group["scores"]["mcc/mcc"]["mean"] for group in record["groups"]]
     assert difference == pytest.approx(means[0] - means[1])
     assert is_picture(tmp_path / "cliff_synthetic_random.png")
+    check_best_starts(record, tmp_path)
+
+
+def check_best_starts(record, folder):
+    """Of three starts on a dataset the one with the least loss counts."""
+    best = record["findings"]["best_starts"]
+    for method in ("cliff", "ioss"):
+        for row in best[method]["runs"]:
+            losses = {}
+            for start in (0, 1000, 2000):
+                seed = row["seed"] + start
+                path = folder / f"random-grid2d-{method}-seed{seed}" / "history.jsonl"
+                losses[seed] = json.loads(path.read_text().splitlines()[-1])["loss"]
+            assert row["start"] == min(losses, key=losses.get)
+        assert [row["seed"] for row in best[method]["runs"]] == [0, 1]
 
 
 def test_cliff_plan_has_the_papers_settings():
