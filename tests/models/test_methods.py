@@ -72,7 +72,14 @@ def test_parameter_count_is_networks_plus_method(method):
     assert _trainable_size(tiny_model(method)) == expected
 
 
-@pytest.mark.parametrize("method", sorted(OPTIONS))
+# `ql_infowgan_gp` takes the same steps as `infowgan_gp` and more.
+_SLOW = {"additive", "infowgan_gp"}
+
+
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(m, marks=[pytest.mark.slow] * (m in _SLOW)) for m in sorted(OPTIONS)],
+)
 def test_trains_saves_and_continues(method, tmp_path):
     model = tiny_model(method)
     model.compile()
