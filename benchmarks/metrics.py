@@ -1,7 +1,8 @@
 """Speed of the metrics against the scikit-learn recipe of the papers' codes.
 
-    python -m benchmarks.metrics             # about five minutes on two cores
+    python -m benchmarks.metrics             # some minutes on two cores
     python -m benchmarks.metrics --boosting  # and gradient boosting: many minutes more
+    python -m benchmarks.metrics --growth    # seconds at 1,000 to 100,000 samples alone
 
 10,000 samples; 6 sources of up to 15 values x 12 latents (the size of Shapes3D) and
 7 sources of up to 40 values x 14 latents (MPI3D). `ratio` is ours / theirs, `speedup`
@@ -353,7 +354,6 @@ def run(boosted: bool = False) -> list[Row]:
         ]
     steps += [partial(continuous_information, "6x12", 10), whole_evaluation]
     steps += [partial(forests, name) for name in SIZES]
-    steps.append(growth)
     if boosted:
         steps.append(partial(boosting, "6x12"))
     rows: list[Row] = []
@@ -377,13 +377,14 @@ def _short(row: Row) -> str:
 
 def main() -> None:
     print(machine())
+    if "--growth" in sys.argv[1:]:
+        print_table("Growth with the number of samples, seconds", growth())
+        return
     rows = run("--boosting" in sys.argv[1:])
     peers = [row for row in rows if "peer" in row]
     whole = [row for row in rows if "seconds" in row]
-    rest = [row for row in rows if "factor_10k_to_100k" in row]
     print_table("Against scikit-learn", peers)
     print_table("evaluate(metrics='fast'): median seconds, and parts of a run", whole)
-    print_table("Growth with the number of samples, seconds", rest)
 
 
 if __name__ == "__main__":

@@ -240,6 +240,7 @@ def memory_of(case: str) -> float:
 
 def run() -> list[Row]:
     """All comparisons, as rows of a table."""
+    use_threads()
     steps = [row for size in IMAGE_SIZES for row in step_rows(size)]
     return [*steps, *cliff_rows()]
 

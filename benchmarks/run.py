@@ -1,4 +1,7 @@
-"""Runs the benchmarks and prints their ratios: `python -m benchmarks.run [NAME ...]`.
+"""Runs the benchmarks, tabulates their ratios: `python -m benchmarks.run [NAME ...]`.
+
+All rows go to `benchmarks/results.json`, those with a peer also to `docs/speed.md`.
+With names only these are measured again, the others are kept as they are.
 
 Every module of this folder that has a function `run() -> list[dict]` is a benchmark.
 Each runs in a process of its own, because threads and compilers are set up once for a
@@ -12,12 +15,14 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 from benchmarks import timing
 
 FOLDER = Path(__file__).parent
+TABLE = FOLDER.parent / "docs" / "speed.md"
 # Runs one benchmark and leaves its rows where the parent finds them.
 _CHILD = """
 import importlib, json, sys
@@ -60,20 +65,60 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     return [{"benchmark": name, **row} for row in rows]
 
 
+def ratio_table(records: dict[str, Any]) -> str:
+    """The rows that have a peer, as Markdown, with the machine of each benchmark."""
+    lines = [
+        "# Speed",
+        "",
+        "`make bench` writes this table. `ratio` is the median over turns of our time",
+        "over the peer's in the same process or the same run: below 1 ours is faster.",
+        "What each case is, and which figures are goals, is in the modules of",
+        "`benchmarks/` and in BUILD_NOTES.md.",
+    ]
+    for name, record in sorted(records.items()):
+        compared = [row for row in record["rows"] if "ratio" in row]
+        if not compared:
+            continue
+        minutes = record["seconds"] / 60
+        lines += ["", f"## {name}", ""]
+        lines += [f"{record['machine']}. {minutes:.1f} min.", ""]
+        lines += ["| case | ours | peer | ratio |", "|---|---|---|---|"]
+        lines += [
+            f"| {row['case']} | {row['ours']} | {row['peer']} | {row['ratio']:.3g} |"
+            for row in compared
+        ]
+    return "\n".join(lines) + "\n"
+
+
 def main(arguments: list[str] | None = None) -> int:
     names = benchmark_names()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"any of: {', '.join(names)}")
-    wanted = parser.parse_args(arguments).names or names
+    parser.add_argument("--json", type=Path, default=FOLDER / "results.json")
+    parser.add_argument("--table", type=Path, default=TABLE)
+    given = parser.parse_args(arguments)
+    wanted = given.names or names
     unknown = sorted(set(wanted) - set(names))
     if unknown:
         parser.error(f"no benchmark named {', '.join(unknown)}; there are {names}")
-    rows = []
+    records = {}
+    if given.json.exists():
+        records = json.loads(given.json.read_text(encoding="utf-8"))
+    failed = False
     for name in wanted:
         print(f"{name} ...", flush=True)
-        rows += rows_of(name)
-    timing.print_table(timing.machine(), rows)
-    return int(any(str(row["case"]).startswith("failed") for row in rows))
+        start = time.perf_counter()
+        rows = rows_of(name)
+        seconds = time.perf_counter() - start
+        timing.print_table(f"{name}, {seconds:.0f} s. {timing.machine()}", rows)
+        failed |= any(str(row["case"]).startswith("failed") for row in rows)
+        records[name] = {"machine": timing.machine(), "seconds": seconds, "rows": rows}
+        # After each: an interrupted run keeps what it has measured.
+        text = json.dumps(records, indent=1, sort_keys=True)
+        given.json.write_text(text + "\n", encoding="utf-8")
+        given.table.write_text(ratio_table(records), encoding="utf-8")
+    print(f"\nWritten: {given.json}, {given.table}")
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import functools
 import logging
 import os
 import platform
-import resource
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -105,7 +105,7 @@ class Study:
 
         Args:
             trials: See `experiments.sweep_plan.plan_sweep`.
-            start: Runs one trial's folder: `run_trial` in a process of its own, the
+            start: Runs one trial's folder: `run_apart` in a process of its own, the
                 default, or `run_here` in this one, the default of `--quick`.
         """
         for name in _ONE_THREAD:
@@ -116,7 +116,7 @@ class Study:
             left = [folder for folder in folders if not is_finished(folder)]
             done = len(folders) - len(left)
             print(f"{len(folders)} trials, {done} of them finished before.", flush=True)
-            start = start or (run_here if self.quick else run_trial)
+            start = start or (run_here if self.quick else run_apart)
             run = functools.partial(_timed, start=start)
             for folder, status in run_local(left, self.workers, run):
                 done += status["state"] == "finished"
@@ -196,23 +196,44 @@ class Study:
 def _timed(folder: Path, start: Callable[..., Any]) -> dict[str, Any]:
     """Runs a trial and adds to the time its folder has cost so far."""
     before, clock = read_spent(folder), time.perf_counter()
-    processor = _processor_seconds()
+    used = -time.process_time()
     try:
-        return start(folder, pictures=False)
+        status = start(folder, pictures=False)
+        used = status.pop("cpu_seconds", used + time.process_time())
+        return status
     finally:
-        used = _processor_seconds() - processor
         spent = {
             "seconds": before["seconds"] + time.perf_counter() - clock,
-            "cpu_seconds": before["cpu_seconds"] + used,
+            "cpu_seconds": before["cpu_seconds"] + max(used, 0.0),
         }
         write_json(folder / _SPENT, spent)
 
 
-def _processor_seconds() -> float:
-    """Of this process and the processes it has waited for."""
-    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    used = [resource.getrusage(who) for who in whose]
-    return sum(entry.ru_utime + entry.ru_stime for entry in used)
+def run_apart(folder: Path, pictures: bool = False) -> dict[str, Any]:
+    """Runs a trial in a process of its own; the status has its `cpu_seconds`.
+
+    Args:
+        folder: The trial's folder, with its config.
+        pictures: Whether it writes TensorBoard files and pictures.
+    """
+    used = 0.0
+
+    def start(command: list[str], log: Any) -> int:
+        nonlocal used
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT)
+        try:
+            # Unlike `RUSAGE_CHILDREN`, without the trials that run beside it.
+            _, ended, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+        used += usage.ru_utime + usage.ru_stime
+        process.returncode = os.waitstatus_to_exitcode(ended)
+        return process.returncode
+
+    status = run_trial(folder, pictures, start)
+    return {**status, "cpu_seconds": used}
 
 
 def run_here(folder: Path, pictures: bool = False) -> dict[str, Any]:

@@ -62,7 +62,6 @@ CLAIMS = (
     ("FactorDVAE", "D-VAE", "mig/mig", 0.0),
 )
 _LOG_EVERY = 50
-_EVALUATIONS = 3
 QUICK = {"image_size": 16, "width": 0.125, "evaluation_size": 200, "metrics": "fast"}
 _QUICK_STEPS = 2
 
@@ -72,10 +71,11 @@ def settings_of(entry: Entry, steps: int, select: str, quick: bool) -> dict[str,
     if entry.is_adversarial:
         steps = max(1, steps // 2)
     log_every = min(_LOG_EVERY, steps)
+    evaluations = 1 if select == "last" else 8
     settings: dict[str, Any] = {
         "steps": steps,
         "log_every": log_every,
-        "evaluate_every": max(1, steps // _EVALUATIONS // log_every) * log_every,
+        "evaluate_every": max(1, steps // evaluations // log_every) * log_every,
         "batch_size": round(BATCH_SHARE * _recipe_batch(entry)),
         "threads": 1,
     }

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -158,3 +160,23 @@ def test_committed_records(path):
     assert record["study"] == path.stem
     assert not record["quick"]
     check_record(record)
+
+
+def test_processor_time_of_a_trial_leaves_out_its_neighbours(tmp_path, monkeypatch):
+    """One process works, the other sleeps, at the same time."""
+    work = "import time\nwhile time.process_time() < 0.6: pass"
+    commands = {"busy": work, "idle": "import time; time.sleep(1)"}
+
+    def run_trial(folder, pictures, start):
+        with open(folder / "log.txt", "w", encoding="utf-8") as log:
+            code = start([sys.executable, "-c", commands[folder.name]], log)
+        return {"state": "finished" if code == 0 else "failed"}
+
+    monkeypatch.setattr(common, "run_trial", run_trial)
+    for name in commands:
+        (tmp_path / name).mkdir()
+    with ThreadPoolExecutor(2) as pool:
+        folders = [tmp_path / name for name in commands]
+        busy, idle = pool.map(common.run_apart, folders)
+    assert busy["state"] == idle["state"] == "finished"
+    assert busy["cpu_seconds"] >= 0.6 > 0.4 > idle["cpu_seconds"]
