@@ -7,6 +7,9 @@ from absl import app, flags
 
 from experiments.folder_lock import WorkdirInUseError
 
+# Flags that are defined here belong to the launcher: its --help lists them.
+flags.disclaim_key_flags()
+
 BAD_USAGE, IN_USE, DIVERGED, TERMINATED = 2, 3, 4, 143
 
 
