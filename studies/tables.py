@@ -1,0 +1,172 @@
+"""Tables of all committed records, written by no hand.
+
+    python -m studies.tables
+
+reads `studies/results/*.json` and writes `docs/results.md`; a test compares the two.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.summary import format_table
+from studies.common import ROOT, as_text
+from studies.leaderboard import COLUMNS
+
+RESULTS = ROOT / "studies" / "results"
+PAGE = ROOT / "docs" / "results.md"
+Record = Mapping[str, Any]
+
+_CIRCLES = {
+    "alignment/degrees": "degrees off the axes",
+    "alignment/score": "alignment",
+    "mig/mig": "MIG",
+    "mcc/mcc": "MCC",
+}
+_DSPRITES = {
+    "mig/mig": "MIG",
+    "dci/disentanglement": "D",
+    "dci/completeness": "C",
+    "infomec/modularity": "InfoM",
+    "straight_through_gap/gap": "ST gap",
+    "psnr/psnr": "PSNR (dB)",
+}
+
+
+def cliff_table(record: Record) -> str:
+    """MCC in percent with standard errors, as the paper prints them."""
+
+    def percent(value: Record) -> str:
+        return f"{100 * value['mean']:.1f} ± {100 * value['standard_error']:.1f}"
+
+    best = record["findings"].get("best_starts", {})
+    groups = [*record["groups"], *(best[m] for m in ("cliff", "ioss") if m in best)]
+    rows = [
+        [
+            group["kind"],
+            group["label"],
+            str(len(group["runs"])),
+            percent(group["scores"]["mcc/mcc"]),
+            percent(group["scores"]["mcc/pearson"]),
+        ]
+        for group in groups
+    ]
+    for method, label in (("cliff", "Cliff"), ("ioss", "IOSS")):
+        value = record["findings"]["paper"][method]
+        mean, error = 100 * value["mcc"], 100 * value["standard_error"]
+        rows.append(["paper", label, "10", f"{mean:.1f} ± {error:.1f}", ""])
+    heads = ["data", "method", "datasets", "MCC (%), rank", "MCC (%), linear"]
+    return format_table(heads, rows)
+
+
+def score_table(groups: Sequence[Record], columns: Mapping[str, str]) -> str:
+    """A row for each group: means with 95 % t-intervals of its seeds."""
+    rows = []
+    for group in groups:
+        values = [group["scores"].get(name) for name in columns]
+        cells = [as_text(value) if value else "" for value in values]
+        rows.append([group["label"], str(len(group["runs"])), *cells])
+    return format_table(["method", "runs", *columns.values()], rows)
+
+
+def dsprites_table(record: Record) -> str:
+    """Scores, and how the straight-through gap ranks the runs."""
+    found = record["findings"]["rank_correlation_with_gap"]
+    ranks = [
+        f"{_DSPRITES[name]} {found[name]['correlation']:+.2f} "
+        f"(p = {found[name]['p_value']:.2g})"
+        for name in _DSPRITES
+        if name in found
+    ]
+    return (
+        score_table(record["groups"], _DSPRITES)
+        + f"\n\nRank correlation of the gap over {found['runs']} discrete runs with "
+        + ", ".join(ranks)
+        + "."
+    )
+
+
+def leaderboard_table(record: Record) -> str:
+    """Rows by InfoM, the papers' claims, and the weights that were chosen."""
+
+    def modularity(group: Record) -> float:
+        return -group["scores"]["infomec/modularity"]["mean"]
+
+    ordered = sorted(record["groups"], key=modularity)
+    claims = [
+        [
+            claim["claim"],
+            claim["score"].partition("/")[2],
+            f"{claim['difference']:+.2f}",
+            f"≥ {claim['at_least']:g}",
+            "yes" if claim["holds"] else "no",
+        ]
+        for claim in record["findings"]["claims"]
+    ]
+    tuned = [
+        [
+            label,
+            row["key"],
+            ", ".join(
+                f"{c['value']:g}: {c['infomec/modularity']:.2f}"
+                for c in row["candidates"]
+            ),
+            f"{row['chosen']:g}",
+        ]
+        for label, row in record["findings"]["tuning"].items()
+    ]
+    heads = ["claim", "score", "difference of means", "asked", "holds"]
+    parts = [
+        score_table(ordered, COLUMNS),
+        format_table(heads, claims),
+        "Key weights, chosen on a seed of their own (candidate: InfoM):",
+        format_table(["method", "weight", "tried", "chosen"], tuned),
+    ]
+    return "\n\n".join(parts)
+
+
+TABLES: dict[str, Callable[[Record], str]] = {
+    "cliff_synthetic": cliff_table,
+    "leaderboard": leaderboard_table,
+    "dsprites": dsprites_table,
+    "circles": lambda record: score_table(record["groups"], _CIRCLES),
+}
+
+
+def section(record: Record) -> str:
+    """Heading, question, cost and table of one study."""
+    name, spent = record["study"], record["seconds"]
+    packages = record["machine"]["packages"]
+    used = f"Keras {packages['keras']}, TensorFlow {packages['tensorflow']}"
+    lines = [
+        f"## {name}",
+        f"{record['settings']['question']} `{record['command']}`: "
+        f"{spent['all_runs'] / 60:.0f} min of wall time over all runs, "
+        f"{spent['all_runs_processor'] / 60:.0f} min of one processor "
+        f"({record['machine']['processor']}, {used}).",
+        TABLES[name](record),
+    ]
+    return "\n\n".join(lines)
+
+
+def page(folder: Path = RESULTS) -> str:
+    """The whole page."""
+    records = {p.stem: json.loads(p.read_text("utf-8")) for p in folder.glob("*.json")}
+    head = (
+        "# Results\n\nWritten by `python -m studies.tables` from `studies/results/`. "
+        "`±` is the half width of a 95 % t-interval over seeds (standard error for "
+        "`cliff_synthetic`, as in its paper). What the figures mean is in "
+        "BUILD_NOTES.md."
+    )
+    found = [section(records[name]) for name in TABLES if name in records]
+    return "\n\n".join([head, *found]) + "\n"
+
+
+def main() -> None:
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"Written: {PAGE}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""The page of results says what the records say."""
+
+import json
+import re
+
+import pytest
+
+from studies import tables
+
+RECORDS = {path.stem: path for path in tables.RESULTS.glob("*.json")}
+
+
+@pytest.mark.skipif(not RECORDS, reason="there are no committed results")
+def test_page_is_that_of_the_committed_records():
+    assert tables.PAGE.read_text(encoding="utf-8") == tables.page()
+
+
+@pytest.mark.parametrize("name", sorted(RECORDS))
+def test_every_group_of_a_record_has_a_row(name):
+    record = json.loads(RECORDS[name].read_text())
+    text = tables.section(record)
+    for group in record["groups"]:
+        assert re.search(rf"\| {re.escape(group['label'])} +\|", text), group["label"]
+
+
+def test_a_row_shows_mean_and_interval():
+    scores = {"mig/mig": {"mean": 0.25, "half_width": 0.1, "count": 3}}
+    group = {"label": "D-VAE", "runs": [{}] * 3, "scores": scores}
+    text = tables.score_table([group], {"mig/mig": "MIG", "psnr/psnr": "PSNR"})
+    assert "| D-VAE  | 3    | 0.25 ± 0.10 |      |" in text.splitlines()
+
+
+def test_cliff_in_percent_beside_the_paper():
+    spread = {"mean": 0.9, "standard_error": 0.02}
+    group = {"kind": "random", "label": "Cliff", "runs": [{}] * 10}
+    group["scores"] = {"mcc/mcc": spread, "mcc/pearson": spread}
+    paper = {m: {"mcc": 0.941, "standard_error": 0.009} for m in ("cliff", "ioss")}
+    text = tables.cliff_table({"groups": [group], "findings": {"paper": paper}})
+    assert "90.0 ± 2.0" in text
+    assert "94.1 ± 0.9" in text
