@@ -229,7 +229,7 @@ def made_run(modularity, psnr):
 
 def test_tuning_asks_for_reconstructions_first():
     entry = Entry("X", "ae", "weight_decay", (0.0, 0.1, 1.0))
-    good, poor = leaderboard.THRESHOLD + 1, leaderboard.THRESHOLD - 1
+    good, poor = leaderboard.TUNING_PSNR + 1, leaderboard.TUNING_PSNR - 1
     runs = {
         0.0: made_run(0.3, good),
         0.1: made_run(0.5, good),
