@@ -21,7 +21,7 @@ from experiments.files import read_json, write_json
 from experiments.folder_lock import FolderLock
 from experiments.provenance import provenance
 from experiments.run_directory import RunDirectory
-from experiments.summary import FinishedRun, Interval, interval
+from experiments.summary import FinishedRun, Interval, format_table, interval
 from experiments.sweep_plan import Trial
 from experiments.trial_folder import is_finished, start_trial
 from experiments.trial_process import run_trial
@@ -204,15 +204,15 @@ class Study:
 def _timed(folder: Path, start: Callable[..., Any]) -> dict[str, Any]:
     """Runs a trial and adds to the time its folder has cost so far."""
     before, clock = read_spent(folder), time.perf_counter()
-    used = -time.process_time()
+    processor, status = time.process_time(), {}
     try:
         status = start(folder, pictures=False)
-        used = status.pop("cpu_seconds", used + time.process_time())
         return status
     finally:
+        used = status.pop("cpu_seconds", time.process_time() - processor)
         spent = {
             "seconds": before["seconds"] + time.perf_counter() - clock,
-            "cpu_seconds": before["cpu_seconds"] + max(used, 0.0),
+            "cpu_seconds": before["cpu_seconds"] + used,
         }
         write_json(folder / _SPENT, spent)
 
@@ -351,6 +351,16 @@ def spread(values: Sequence[float | None]) -> dict[str, Any]:
 def as_text(value: Mapping[str, Any]) -> str:
     """`mean ± half width` of what `spread` returned."""
     return str(Interval(value["mean"], value["half_width"], value["count"]))
+
+
+def score_table(groups: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> str:
+    """A row for each group: means with 95 % t-intervals of its seeds."""
+    rows = []
+    for group in groups:
+        values = [group["scores"].get(name) for name in columns]
+        cells = [as_text(value) if value else "" for value in values]
+        rows.append([group["label"], str(len(group["runs"])), *cells])
+    return format_table(["method", "runs", *columns.values()], rows)
 
 
 def paired_difference(

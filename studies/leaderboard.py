@@ -25,9 +25,16 @@ from typing import Any
 
 from experiments.config import resolve
 from experiments.recipes_cpu import CPU_PSNR_THRESHOLDS
-from experiments.summary import FinishedRun, format_table
+from experiments.summary import FinishedRun
 from experiments.sweep_plan import Trial, plan_sweep
-from studies.common import Study, as_text, new_figure, renamed, summarise
+from studies.common import (
+    Study,
+    new_figure,
+    paired_difference,
+    renamed,
+    score_table,
+    summarise,
+)
 from studies.leaderboard_entries import ENTRIES, Entry
 
 DATASET = "mini_shapes3d"
@@ -195,17 +202,15 @@ def judge(groups: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
             or score not in groups[second]["scores"]
         ):
             continue
-        gap = (
-            groups[first]["scores"][score]["mean"]
-            - groups[second]["scores"][score]["mean"]
-        )
+        gap = paired_difference(groups[first], groups[second], score)
         judged.append(
             {
                 "claim": f"{first} above {second}",
                 "score": score,
                 "at_least": least,
-                "difference": gap,
-                "holds": gap >= least,
+                "difference": gap["mean"],
+                "half_width": gap["half_width"],
+                "holds": gap["mean"] >= least,
             }
         )
     return judged
@@ -216,14 +221,7 @@ def table(groups: Mapping[str, Mapping[str, Any]]) -> str:
     ordered = sorted(
         groups.values(), key=lambda g: -g["scores"]["infomec/modularity"]["mean"]
     )
-    rows = []
-    for group in ordered:
-        cells = []
-        for name in COLUMNS:
-            value = group["scores"].get(name)
-            cells.append(as_text(value) if value else "")
-        rows.append([group["label"], str(len(group["runs"])), *cells])
-    return format_table(["method", "runs", *COLUMNS.values()], rows)
+    return score_table(ordered, COLUMNS)
 
 
 def draw(study: Study, groups: Mapping[str, Mapping[str, Any]]) -> None:

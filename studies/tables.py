@@ -6,13 +6,13 @@ reads `studies/results/*.json` and writes `docs/results.md`; a test compares the
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from experiments.summary import format_table
-from studies.common import ROOT, as_text
-from studies.leaderboard import COLUMNS
+from studies.common import ROOT, score_table
+from studies.leaderboard import table
 
 RESULTS = ROOT / "studies" / "results"
 PAGE = ROOT / "docs" / "results.md"
@@ -60,16 +60,6 @@ def cliff_table(record: Record) -> str:
     return format_table(heads, rows)
 
 
-def score_table(groups: Sequence[Record], columns: Mapping[str, str]) -> str:
-    """A row for each group: means with 95 % t-intervals of its seeds."""
-    rows = []
-    for group in groups:
-        values = [group["scores"].get(name) for name in columns]
-        cells = [as_text(value) if value else "" for value in values]
-        rows.append([group["label"], str(len(group["runs"])), *cells])
-    return format_table(["method", "runs", *columns.values()], rows)
-
-
 def dsprites_table(record: Record) -> str:
     """Scores, and how the straight-through gap ranks the runs."""
     found = record["findings"]["rank_correlation_with_gap"]
@@ -90,15 +80,11 @@ def dsprites_table(record: Record) -> str:
 def leaderboard_table(record: Record) -> str:
     """Rows by InfoM, the papers' claims, and the weights that were chosen."""
 
-    def modularity(group: Record) -> float:
-        return -group["scores"]["infomec/modularity"]["mean"]
-
-    ordered = sorted(record["groups"], key=modularity)
     claims = [
         [
             claim["claim"],
             claim["score"].partition("/")[2],
-            f"{claim['difference']:+.2f}",
+            f"{claim['difference']:+.2f} ± {claim['half_width']:.2f}",
             f"≥ {claim['at_least']:g}",
             "yes" if claim["holds"] else "no",
         ]
@@ -116,9 +102,9 @@ def leaderboard_table(record: Record) -> str:
         ]
         for label, row in record["findings"]["tuning"].items()
     ]
-    heads = ["claim", "score", "difference of means", "asked", "holds"]
+    heads = ["claim", "score", "difference, paired", "asked", "holds"]
     parts = [
-        score_table(ordered, COLUMNS),
+        table({group["label"]: group for group in record["groups"]}),
         format_table(heads, claims),
         "Key weights, chosen on a seed of their own (candidate: InfoM):",
         format_table(["method", "weight", "tried", "chosen"], tuned),

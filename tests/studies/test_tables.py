@@ -6,6 +6,7 @@ import re
 import pytest
 
 from studies import tables
+from studies.common import score_table
 
 RECORDS = {path.stem: path for path in tables.RESULTS.glob("*.json")}
 
@@ -26,7 +27,7 @@ def test_every_group_of_a_record_has_a_row(name):
 def test_a_row_shows_mean_and_interval():
     scores = {"mig/mig": {"mean": 0.25, "half_width": 0.1, "count": 3}}
     group = {"label": "D-VAE", "runs": [{}] * 3, "scores": scores}
-    text = tables.score_table([group], {"mig/mig": "MIG", "psnr/psnr": "PSNR"})
+    text = score_table([group], {"mig/mig": "MIG", "psnr/psnr": "PSNR"})
     assert "| D-VAE  | 3    | 0.25 ± 0.10 |      |" in text.splitlines()
 
 
