@@ -84,7 +84,7 @@ def leaderboard_table(record: Record) -> str:
         [
             claim["claim"],
             claim["score"].partition("/")[2],
-            f"{claim['difference']:+.2f} ± {claim['half_width']:.2f}",
+            _signed(claim["difference"], claim["half_width"]),
             f"≥ {claim['at_least']:g}",
             "yes" if claim["holds"] else "no",
         ]
@@ -110,6 +110,11 @@ def leaderboard_table(record: Record) -> str:
         format_table(["method", "weight", "tried", "chosen"], tuned),
     ]
     return "\n\n".join(parts)
+
+
+def _signed(difference: float, half_width: float | None) -> str:
+    """One seed has a difference but no interval."""
+    return f"{difference:+.2f}" + (f" ± {half_width:.2f}" if half_width else "")
 
 
 TABLES: dict[str, Callable[[Record], str]] = {
