@@ -52,6 +52,7 @@ def measure(method: str) -> Row:
             "peer_ms": 1e3 * plain,
             "ratio": median_ratio(times["logged"], times["plain"]),
             "ratio_of_minima": min(times["logged"]) / min(times["plain"]),
+            "goal": 1.03,
             "lost_s": max(gaps),
             **_checkpoint_costs(loop, model),
         }

@@ -29,9 +29,24 @@ def test_named_benchmarks_replace_only_their_own_rows(files, monkeypatch):
     found = {name: record["rows"][0]["ratio"] for name, record in records.items()}
     assert found == {"quantizers": 0.5, "metrics": 0.25}
     table = files[1].read_text()
-    assert "| a step | qlayers | peer | 0.5 |" in table
-    assert "| a step | qlayers | peer | 0.25 |" in table
-    assert "cores" in table  # the machine is named
+    assert "| a step | qlayers | peer | 0.5 |  |" in table
+    assert "| a step | qlayers | peer | 0.25 |  |" in table
+    assert table.count(" cores;") == 1  # the machine is named, once as it is the same
+
+
+def test_a_missed_goal_is_bold(files, monkeypatch):
+    rows = [{**measured(1.26), "goal": 1.25}, {**measured(1.2503), "goal": 1.25}]
+    monkeypatch.setattr(run, "rows_of", lambda name: rows)
+    start(files, "metrics")
+    table = files[1].read_text()
+    assert "| **1.26** | 1.25 |" in table
+    assert "| 1.25 | 1.25 |" in table
+
+
+def test_committed_table_is_that_of_the_committed_measurements():
+    records = json.loads((run.FOLDER / "results.json").read_text(encoding="utf-8"))
+    assert sorted(records) == run.benchmark_names()
+    assert run.TABLE.read_text(encoding="utf-8") == run.ratio_table(records)
 
 
 def test_rows_without_a_peer_are_kept_but_not_tabulated(files, monkeypatch):
