@@ -66,15 +66,14 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 
 
 def ratio_table(records: dict[str, Any]) -> str:
-    """The rows that have a peer, as Markdown, with the machine they were measured on."""
+    """The rows that have a peer, as Markdown, with the machine."""
     lines = [
         "# Speed",
         "",
         "`make bench` writes this table. `ratio` is the median over turns of our time",
         "over the peer's in the same process or the same run: below 1 ours is faster.",
-        "`goal` is the ratio that was asked for, at most; **bold** ratios miss it. What",
-        "each case is tell the modules of `benchmarks/`, what the figures mean",
-        "BUILD_NOTES.md.",
+        "`goal` is the ratio that was asked for, at most; **bold** ratios miss it. The",
+        "modules of `benchmarks/` describe the cases, BUILD_NOTES.md the misses.",
     ]
     machine = None
     for name, record in sorted(records.items()):
