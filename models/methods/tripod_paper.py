@@ -20,6 +20,7 @@ def tripod(
     nhp_weight: Schedulable = 1e-2,
     regularized_layers: list[str] | None = None,
     aggregate: str = "joint",
+    num_perturbations: int = 2,
     batch_fraction: float = 1.0,
     step_interval: int = 1,
     seed: int | None = None,
@@ -41,6 +42,8 @@ def tripod(
             regularized; by default those of the `"residual"` decoder, or the output
             of any other.
         aggregate: `"joint"` (paper) or `"per_output"` (public code).
+        num_perturbations: Random directions of each kind. The paper's 2 leave so much
+            noise that most of the penalty's gradient is noise; see BUILD_NOTES.md.
         batch_fraction: Share of the batch the penalty is computed on.
         step_interval: The penalty is computed every so many steps.
         seed: Of the perturbations.
@@ -56,6 +59,7 @@ def tripod(
             nhp_weight,
             outputs=layers,
             aggregate=aggregate,
+            num_perturbations=num_perturbations,
             batch_fraction=batch_fraction,
             step_interval=step_interval,
             seed=seed,
@@ -79,6 +83,7 @@ def tripod_naive(
     quantize_weight: Schedulable = 1e-2,
     commit_weight: Schedulable = 1e-2,
     regularized_layers: list[str] | None = None,
+    num_perturbations: int = 2,
     batch_fraction: float = 1.0,
     step_interval: int = 1,
     seed: int | None = None,
@@ -98,7 +103,8 @@ def tripod_naive(
         hessian_weight: Weight of the Hessian penalty.
         quantize_weight: Weight of the quantization loss.
         commit_weight: Weight of the commitment loss.
-        regularized_layers, batch_fraction, step_interval: See `tripod`.
+        regularized_layers, num_perturbations, batch_fraction, step_interval: See
+            `tripod`.
         seed: Of the perturbations.
         **training: Arguments of `models.methods.common.model_from`.
     """
@@ -116,6 +122,7 @@ def tripod_naive(
             decoder,
             hessian_weight,
             outputs=layers,
+            num_perturbations=num_perturbations,
             batch_fraction=batch_fraction,
             step_interval=step_interval,
             seed=seed,
