@@ -49,11 +49,11 @@ ENTRIES = (
     Entry("QLAE", "qlae", "weight_decay", (0.03, 0.1, 0.3)),
     Entry("QLAE, global codebook", "qlae_global", "weight_decay", parent="QLAE"),
     Entry("QLAE, no weight decay", "qlae", fixed={"weight_decay": 0.0}),
-    Entry("QVAE", "qvae", "kl_weight", (1e-3, 1e-2, 3e-2)),
+    Entry("QVAE", "qvae", "kl_weight", (1e-4, 1e-3, 1e-2)),
     Entry("FactorQVAE", "factor_qvae", "tc_weight", (1e-5, 1e-4, 1e-3)),
     Entry("D-VAE", "d_vae", "kl_weight", (0.3, 1.0, 3.0)),
     Entry("FactorDVAE", "factor_d_vae", "tc_weight", (3.0, 10.0, 30.0)),
-    Entry("Tripod", "tripod", "nhp_weight", (1e-5, 1e-4, 1e-3)),
+    Entry("Tripod", "tripod", "nhp_weight", (1e-4, 1e-3, 1e-2)),
     Entry("naive Tripod", "tripod_naive", "hessian_weight", (1e-5, 1e-4, 1e-3)),
     Entry("Tripod, no NHP", "tripod", fixed={"nhp_weight": 0.0}),
     Entry(

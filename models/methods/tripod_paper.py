@@ -8,6 +8,8 @@ from models.latent_model import LatentModel
 from models.methods.common import model_from
 from models.methods.qlae_paper import PAPER_BETA_2
 from models.networks.choice import Networks
+from models.networks.residual import residual_inner_layers
+from models.networks.style import style_inner_layers
 from qlayers.schedules import Schedulable
 
 
@@ -39,8 +41,8 @@ def tripod(
         klm_weight: Weight of the kernel multiinformation.
         nhp_weight: Weight of the normalized Hessian penalty.
         regularized_layers: Names of the decoder's layers whose outputs are
-            regularized; by default those of the `"residual"` decoder, or the output
-            of any other.
+            regularized; by default the inner ones of the `"residual"` and `"style"`
+            decoders (the paper leaves the image out), or the output of any other.
         aggregate: `"joint"` (paper) or `"per_output"` (public code).
         num_perturbations: Random directions of each kind. The paper's 2 leave so much
             noise that most of the penalty's gradient is noise; see BUILD_NOTES.md.
@@ -138,8 +140,9 @@ def tripod_naive(
 def _layers_or_default(
     networks: Networks, layers: list[str] | None
 ) -> list[str] | None:
-    from models.networks.residual import residual_inner_layers
-
     if layers is None and networks.family == "residual":
         return residual_inner_layers(networks.image_shape)
+    if layers is None and networks.family == "style":
+        preserving = networks.decoder_options.get("preserving_layers", 2)
+        return style_inner_layers(networks.image_shape, preserving)
     return layers

@@ -22,3 +22,4 @@ from models.networks.spatial_broadcast import (
 )
 from models.networks.style import style_decoder as style_decoder
 from models.networks.style import style_encoder as style_encoder
+from models.networks.style import style_inner_layers as style_inner_layers

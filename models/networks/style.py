@@ -168,6 +168,23 @@ def style_decoder(
     return keras.Model(latents, logits, name=name)
 
 
+def style_inner_layers(
+    image_shape: Sequence[int], preserving_layers: int = 2
+) -> list[str]:
+    """Names of the decoder's layers that correspond to those Tripod regularizes.
+
+    The style and the output of every stage but the last: all but what becomes the
+    image.
+    """
+    return [
+        "style1",
+        *(
+            f"stage{stage}_{preserving_layers}_adain"
+            for stage in range(count_stages(image_shape) - 1)
+        ),
+    ]
+
+
 def _activate_and_normalize(x: Any, variant: str, label: str) -> Any:
     activation = keras.layers.LeakyReLU(_SLOPE[variant], name=f"{label}_act")
     normalization = InstanceNormalization(epsilon=_EPSILON, name=f"{label}_norm")

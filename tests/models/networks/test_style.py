@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.networks import style_decoder, style_encoder
+from models.networks import style_decoder, style_encoder, style_inner_layers
 from tests import numpy_layers as ref
 from tests.models.networks.counting import conv, dense, norm, trainable
 
@@ -142,3 +142,12 @@ def test_same_kernels_twice_would_be_a_bug():
     assert np.abs(first - second).max() > 0.01
     kernel, bias = weights_of(encoder, "features")
     assert np.abs(kernel[0] - bias).max() > 0.01
+
+
+@pytest.mark.parametrize("preserving_layers", [0, 2])
+def test_inner_layers_are_all_maps_but_the_last(preserving_layers):
+    shape = (32, 32, 3)
+    decoder = style_decoder(12, shape, width=0.5, preserving_layers=preserving_layers)
+    names = style_inner_layers(shape, preserving_layers)
+    shapes = [tuple(decoder.get_layer(n).output.shape[1:]) for n in names]
+    assert shapes == [(128,), (8, 8, 64), (16, 16, 32)]
