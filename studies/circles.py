@@ -155,8 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     description = "Axis alignment of Gaussian and discrete latents."
     study = Study.from_arguments("circles", description, arguments)
     planned = plan(study.quick)
-    finished = iter(study.run([t for trials in planned.values() for t in trials]))
-    runs = [[next(finished) for _ in trials] for trials in planned.values()]
+    runs = list(study.run_by_seed(planned).values())
     groups = [
         summarise(METHODS[method], found, [further_scores(run) for run in found])
         for method, found in zip(planned, runs, strict=True)

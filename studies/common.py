@@ -130,6 +130,26 @@ class Study:
             raise RuntimeError(f"{len(failed)} trials failed; their logs:\n{logs}")
         return [load_run(folder) for folder in folders]
 
+    def run_by_seed(
+        self, planned: Mapping[str, Sequence[Trial]]
+    ) -> dict[str, list[FinishedRun]]:
+        """Runs the first seed of all groups, then the second, and so on.
+
+        An interruption then leaves all groups with the same number of seeds.
+
+        Args:
+            planned: Trials of each group, all with the same seeds.
+
+        Returns:
+            The runs of each group.
+        """
+        rounds = [trial for row in zip(*planned.values(), strict=True) for trial in row]
+        finished = {run.path.name: run for run in self.run(rounds)}
+        return {
+            label: [finished[trial.name] for trial in trials]
+            for label, trials in planned.items()
+        }
+
     def write(
         self,
         settings: Mapping[str, Any],

@@ -179,18 +179,6 @@ def tune(
     return found, runs
 
 
-def run_by_seed(
-    study: Study, planned: Mapping[str, Sequence[Trial]]
-) -> list[tuple[str, list[FinishedRun]]]:
-    """Runs the first seed of all rows, then the second, and so on."""
-    rounds = [trial for row in zip(*planned.values(), strict=True) for trial in row]
-    finished = {run.path.name: run for run in study.run(rounds)}
-    return [
-        (label, [finished[trial.name] for trial in trials])
-        for label, trials in planned.items()
-    ]
-
-
 def judge(groups: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The papers' claims that can be checked with the rows at hand."""
     judged = []
@@ -292,7 +280,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings = settings_of(entry, steps, given.select, study.quick)
         planned[entry.label] = plan_entry(entry, seeds, settings, value, "final")
     groups = {
-        label: summarise(label, runs) for label, runs in run_by_seed(study, planned)
+        label: summarise(label, runs)
+        for label, runs in study.run_by_seed(planned).items()
     }
     draw(study, groups)
     findings = {"claims": judge(groups), "tuning": tuned}

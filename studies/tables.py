@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.summary import format_table
-from studies.common import ROOT, score_table
+from studies.common import ROOT, as_text, score_table
 from studies.leaderboard import table
 
 RESULTS = ROOT / "studies" / "results"
@@ -77,6 +77,21 @@ def dsprites_table(record: Record) -> str:
     )
 
 
+def penalty_noise_table(record: Record) -> str:
+    """A row for each number of directions."""
+    (group,) = record["groups"]
+    heads = {
+        "length": "gradient, over the reconstruction's",
+        "signal": "share that is no noise",
+        "value": "value",
+    }
+    rows = [
+        [str(k), *(as_text(group["scores"][f"{name}/{k}"]) for name in heads)]
+        for k in record["findings"]["directions"]
+    ]
+    return format_table(["directions", *heads.values()], rows)
+
+
 def leaderboard_table(record: Record) -> str:
     """Rows by InfoM, the papers' claims, and the weights that were chosen."""
 
@@ -121,6 +136,7 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "cliff_synthetic": cliff_table,
     "leaderboard": leaderboard_table,
     "dsprites": dsprites_table,
+    "penalty_noise": penalty_noise_table,
     "circles": lambda record: score_table(record["groups"], _CIRCLES),
 }
 

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from experiments.summary import FinishedRun
-from studies import circles, cliff_synthetic, common, dsprites, leaderboard
+from studies import (
+    circles,
+    cliff_synthetic,
+    common,
+    dsprites,
+    leaderboard,
+    penalty_noise,
+)
 from studies.leaderboard_entries import ENTRIES, Entry
 from tests.studies.test_common import check_record
 
@@ -240,3 +247,23 @@ def test_tuning_asks_for_reconstructions_first():
     assert leaderboard.choose(entry, blurred) == 0.0
     gan = Entry("Y", "infowgan_gp", "weight_decay", (0.0, 1.0))
     assert leaderboard.choose(gan, blurred) == 1.0
+
+
+def test_penalty_noise(tmp_path, monkeypatch):
+    record = run_twice(penalty_noise, tmp_path, monkeypatch)
+    (group,) = record["groups"]
+    for count in record["findings"]["directions"]:
+        assert group["scores"][f"length/{count}"]["mean"] > 0
+        assert group["scores"][f"signal/{count}"]["mean"] <= 1
+
+
+def test_signal_share_is_that_of_the_distribution():
+    rng = np.random.default_rng(0)
+    mean, noise = np.full(50, 0.5), 2.0
+    rows = mean + noise * rng.normal(size=(4_000, 50))
+    expected = 0.5**2 / (0.5**2 + noise**2)
+    assert penalty_noise.signal_share(rows) == pytest.approx(expected, rel=0.05)
+    # Pairs of few rows: unbiased, where |mean of the rows|^2 would be 0.25 too large.
+    few = [penalty_noise.signal_share(part) for part in rows.reshape(1_000, 4, 50)]
+    assert np.mean(few) == pytest.approx(expected, abs=0.01)
+    assert penalty_noise.signal_share(np.ones((3, 5))) == pytest.approx(1.0)

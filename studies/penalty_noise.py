@@ -1,0 +1,161 @@
+"""How much of the normalized Hessian penalty's gradient is noise.
+
+    python -m studies.penalty_noise [--quick]
+
+Tripod estimates its penalty from two random directions of each kind (Algorithm 1). The
+value is a ratio of two variances of two numbers each; such a ratio has a heavy tail.
+Measured is what that does to the gradient: autoencoders with quantized latents are
+trained without the penalty, then its gradient is taken again and again on one batch,
+with fresh directions each time.
+
+Scores, for every number of directions `k`, with `g` the gradient over all weights:
+
+- `length/k`: root of the mean of |g|^2, over the length of the reconstruction's
+  gradient on the same batch.
+- `signal/k`: |mean of g|^2 over the mean of |g|^2, estimated without bias from pairs of
+  different draws. 1 would be a gradient without noise.
+- `value/k`: mean of the penalty. The share that it estimates is at most 1.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.summary import FinishedRun
+from experiments.sweep_plan import plan_sweep
+from studies.common import Study, as_text, encode, summarise
+
+DIRECTIONS = (2, 3, 4, 6, 8)
+SEEDS = (0, 1, 2)
+SETTINGS: dict[str, Any] = {
+    "steps": 1_500,
+    "batch_size": 32,
+    "evaluate_every": 1_500,
+    "log_every": 250,
+    "threads": 1,
+    "select": "last",
+    "psnr_threshold": None,
+}
+QUICK = {"steps": 2, "evaluate_every": 2, "evaluation_size": 200, "log_every": 1}
+QUICK |= {"image_size": 16, "width": 0.125, "metrics": "fast"}
+WITHOUT_PENALTIES = {"nhp_weight": 0.0, "klm_weight": 0.0}
+_BATCH = 32
+_DRAWS = 16
+
+
+def signal_share(gradients: np.ndarray) -> float:
+    """|mean|^2 over the mean square of rows, estimated from pairs of different rows.
+
+    Example:
+
+    ```python
+    signal_share(np.ones((4, 10)))  # 1.0
+    signal_share(rng.normal(size=(4, 10)))  # about 0, on average exactly
+    ```
+    """
+    draws = len(gradients)
+    squares = float(np.sum(gradients**2))
+    pairs = float(np.sum(gradients.sum(axis=0) ** 2)) - squares
+    return pairs / (draws * (draws - 1)) / (squares / draws)
+
+
+def noise_scores(run: FinishedRun, draws: int = _DRAWS) -> dict[str, float]:
+    """The scores of a trained autoencoder, see the module's text."""
+    import keras
+
+    import qlayers
+    from models.networks import style_inner_layers
+
+    _, images, _ = encode(run, _BATCH)
+    encoder = keras.models.load_model(run.path / "encoder.keras")
+    decoder = keras.models.load_model(run.path / "decoder.keras")
+    inner = style_inner_layers(decoder.output.shape[1:], preserving_layers=0)
+    weights = encoder.trainable_variables + decoder.trainable_variables
+
+    def reconstruction(z: Any, h: Any) -> Any:
+        loss = keras.losses.BinaryCrossentropy(from_logits=True)
+        return loss(images, decoder(z))
+
+    _, plain = _value_and_gradient(reconstruction, encoder, images, weights)
+    found = {}
+    for count in DIRECTIONS:
+        layer = qlayers.NormalizedHessianPenalty(
+            decoder, 1.0, num_perturbations=count, outputs=inner, seed=run.config.seed
+        )
+
+        def penalty(z: Any, h: Any, layer: Any = layer) -> Any:
+            layer(z, continuous=keras.ops.tanh(h), training=True)
+            return sum(layer.losses)
+
+        values, gradients = zip(
+            *(
+                _value_and_gradient(penalty, encoder, images, weights)
+                for _ in range(draws)
+            ),
+            strict=True,
+        )
+        table = np.stack(gradients)
+        root = float(np.sqrt(np.mean(np.sum(table**2, axis=1))))
+        found[f"length/{count}"] = root / float(np.linalg.norm(plain))
+        found[f"signal/{count}"] = signal_share(table)
+        found[f"value/{count}"] = float(np.mean(values))
+    return found
+
+
+def _value_and_gradient(
+    loss: Any, encoder: Any, images: Any, weights: Sequence[Any]
+) -> tuple[float, np.ndarray]:
+    """The loss of latents and their continuous values, and its gradient in a row."""
+    import tensorflow as tf
+
+    network, quantizer = (
+        encoder.get_layer(n) for n in ("encoder_network", "quantizer")
+    )
+    variables = [weight.value for weight in weights]
+    with tf.GradientTape() as tape:
+        h = network(images, training=True)
+        value = loss(quantizer(h), h)
+    gradients = tape.gradient(
+        value, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
+    )
+    return float(value), np.concatenate([np.ravel(g) for g in gradients])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    description = "How much of the normalized Hessian penalty's gradient is noise."
+    study = Study.from_arguments("penalty_noise", description, arguments)
+    settings = {**SETTINGS, **(QUICK if study.quick else {})}
+    seeds = SEEDS[:1] if study.quick else SEEDS
+    runs = study.run(
+        plan_sweep(
+            ["tripod"],
+            ["mini_shapes3d"],
+            seeds,
+            profile="cpu",
+            settings=settings,
+            hyperparameters=WITHOUT_PENALTIES,
+        )
+    )
+    draws = 2 if study.quick else _DRAWS
+    group = summarise(
+        "Tripod without penalties", runs, [noise_scores(run, draws) for run in runs]
+    )
+    described = {
+        "question": "How much of the Hessian penalty's gradient is noise?",
+        "seeds": seeds,
+        "settings": settings,
+        "draws": draws,
+        "batch": _BATCH,
+    }
+    study.write(described, [group], {"directions": DIRECTIONS})
+    for count in DIRECTIONS:
+        texts = [
+            f"{name} {as_text(group['scores'][f'{name}/{count}'])}"
+            for name in ("length", "signal", "value")
+        ]
+        print(f"{count} directions: {', '.join(texts)}")
+
+
+if __name__ == "__main__":
+    main()
