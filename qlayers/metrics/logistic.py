@@ -20,6 +20,12 @@ _METRIC_ROWS = 2_000
 _METRIC_ROWS_PER_WEIGHT = 10
 # Of a block's mean curvature; keeps steps bounded where a direction has next to none.
 _DAMPING = 3e-5
+# When classes are nearly separable few samples have any curvature left, and steps are
+# cut short again and again. After so many of them in a row the damping grows.
+_SHORT_STEP = 0.1
+_SHORT_STEPS = 3
+_DAMPING_GROWTH = 10.0
+_MOST_DAMPING = 3e-2
 # Exponents below this are as good as this, and much faster than subnormal numbers.
 _LOWEST_SCORE = -50.0
 # Where single precision hands over to double.
@@ -160,6 +166,7 @@ class _Problem:
         self.penalty = np.full(self.width, l2)
         self.penalty[0] = 0.0
         self.plain_loss = float("nan")
+        self.damping = _DAMPING
         self._piece = max(256, _PIECE_VALUES // self.num_classes)
 
     def evaluate(
@@ -217,7 +224,7 @@ class _Problem:
         inverses = blocks.astype(np.float64)
         diagonal = np.arange(self.width)
         typical = inverses[:, diagonal, diagonal].mean(axis=1, keepdims=True)
-        inverses[:, diagonal, diagonal] += self.penalty + _DAMPING * typical + 1e-12
+        inverses[:, diagonal, diagonal] += self.penalty + self.damping * typical + 1e-12
         return np.linalg.inv(inverses).astype(np.float64)
 
 
@@ -227,7 +234,7 @@ def _minimise(
     """Descends in single precision as far as that goes, then in double."""
     weights = np.zeros((problem.num_classes, problem.width))
     memory = _Memory(problem.metric(weights))
-    iteration, gap = 0, np.inf
+    iteration, short, gap = 0, 0, np.inf
     for exact, goal in ((False, max(tolerance, _SINGLE_GAP)), (True, tolerance)):
         value, gradient = problem.evaluate(weights, exact)
         while iteration < max_iterations:
@@ -250,6 +257,10 @@ def _minimise(
             weights = weights + step * direction
             value, gradient = reached, changed
             iteration += 1
+            short = short + 1 if step < _SHORT_STEP else 0
+            if short >= _SHORT_STEPS and problem.damping < _MOST_DAMPING:
+                problem.damping *= _DAMPING_GROWTH
+                memory, short = _Memory(problem.metric(weights)), 0
     return weights, float(gap), iteration
 
 

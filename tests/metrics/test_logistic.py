@@ -59,6 +59,18 @@ def test_one_hot_features_with_redundant_columns():
     assert fit.loss == pytest.approx(expected, abs=1e-5)
 
 
+def test_separable_with_effort():
+    """Few samples have curvature left: steps must not be cut short without end.
+
+    A fit that is right about every sample shows that the infimum is 0.
+    """
+    sources, latents = noisy(samples=10_000, values=10)
+    features, labels = one_hot(latents[:1_000]), sources[:1_000, 5]
+    fit = fit_logistic(features, labels)
+    assert (fit.predict(features) == labels).all()
+    assert fit.loss < 1e-4
+
+
 def test_not_above_the_reference_recipe():
     sources, latents = noisy(samples=3000)
     for labels in sources.T:
