@@ -9,7 +9,7 @@ the higher MIG, and over D-VAE and FactorDVAE runs a smaller straight-through ga
 with a higher MIG (negative rank correlation).
 
 CPU-sized: 32x32 images, half of the paper's channels, discriminators of 3 x 256 units,
-and 6,000 steps of 64 images with a learning rate of 1e-3 for all four methods instead
+and 3,000 steps of 64 images with a learning rate of 1e-3 for all four methods instead
 of 300,000 with 1e-4. Both factor methods permute latents within the one batch.
 """
 
@@ -48,7 +48,7 @@ SETTINGS: dict[str, Any] = {
     "width": 0.5,
     "num_latents": 10,
     "batch_size": 64,
-    "steps": 6_000,
+    "steps": 3_000,
     "evaluate_every": 3_000,
     "evaluation_size": 5_000,
     "log_every": 250,

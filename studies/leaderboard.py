@@ -261,13 +261,27 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no_tune", action="store_true", help="the recipes' weights")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(
+    arguments: Sequence[str] | None = None,
+    name: str = "leaderboard",
+    seeds: Sequence[int] = SEEDS,
+    rows: Sequence[str] | None = None,
+) -> None:
+    """Runs the study.
+
+    Args:
+        arguments: Of the command line.
+        name: Of the record.
+        seeds: If the arguments name none.
+        rows: Labels, if the arguments name none; None for all.
+    """
     description = "Twenty methods on mini_shapes3d."
-    study = Study.from_arguments("leaderboard", description, arguments, _add_options)
+    study = Study.from_arguments(name, description, arguments, _add_options)
     given = study.options
     steps = _QUICK_STEPS if study.quick else given.steps
-    seeds = given.seeds or (list(SEEDS[:2]) if study.quick else list(SEEDS))
-    entries = [e for e in ENTRIES if not given.entries or e.label in given.entries]
+    seeds = given.seeds or list(seeds[:2] if study.quick else seeds)
+    rows = given.entries or rows
+    entries = [e for e in ENTRIES if not rows or e.label in rows]
     tuned, tuning_runs = {}, []
     if not given.no_tune:
         parents = {e.parent for e in entries}

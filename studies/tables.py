@@ -86,10 +86,14 @@ def penalty_noise_table(record: Record) -> str:
         "value": "value",
     }
     rows = [
-        [str(k), *(as_text(group["scores"][f"{name}/{k}"]) for name in heads)]
+        [
+            group["label"],
+            str(k),
+            *(as_text(group["scores"][f"{name}/{k}"]) for name in heads),
+        ]
         for k in record["findings"]["directions"]
     ]
-    return format_table(["directions", *heads.values()], rows)
+    return format_table(["model", "directions", *heads.values()], rows)
 
 
 def leaderboard_table(record: Record) -> str:
@@ -135,6 +139,7 @@ def _signed(difference: float, half_width: float | None) -> str:
 TABLES: dict[str, Callable[[Record], str]] = {
     "cliff_synthetic": cliff_table,
     "leaderboard": leaderboard_table,
+    "leaderboard_confirmation": leaderboard_table,
     "dsprites": dsprites_table,
     "penalty_noise": penalty_noise_table,
     "circles": lambda record: score_table(record["groups"], _CIRCLES),

@@ -12,6 +12,7 @@ from studies import (
     common,
     dsprites,
     leaderboard,
+    leaderboard_confirmation,
     penalty_noise,
 )
 from studies.leaderboard_entries import ENTRIES, Entry
@@ -200,6 +201,18 @@ def test_leaderboard(tmp_path, monkeypatch):
     seeds = [row["seed"] for row in record["groups"][0]["runs"]]
     assert len(seeds) == 2 and tuning["seed"] not in seeds
     assert is_picture(tmp_path / "leaderboard.png")
+
+
+def test_confirmation_takes_seeds_that_no_choice_has_seen(tmp_path, monkeypatch):
+    arguments = ["--entries=AE", "--no_tune"]
+    record = run_twice(leaderboard_confirmation, tmp_path, monkeypatch, *arguments)
+    assert record["study"] == "leaderboard_confirmation"
+    seeds = [row["seed"] for row in record["groups"][0]["runs"]]
+    assert seeds == list(leaderboard_confirmation.SEEDS[:2])
+    used = {*leaderboard.SEEDS, leaderboard.TUNING_SEED}
+    assert not used & set(leaderboard_confirmation.SEEDS)
+    labels = {entry.label for entry in ENTRIES}
+    assert set(leaderboard_confirmation.ROWS) <= labels
 
 
 def test_ablations_differ_from_their_method_in_one_thing():
