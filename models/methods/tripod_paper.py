@@ -44,8 +44,8 @@ def tripod(
             regularized; by default the inner ones of the `"residual"` and `"style"`
             decoders (the paper leaves the image out), or the output of any other.
         aggregate: `"joint"` (paper) or `"per_output"` (public code).
-        num_perturbations: Random directions of each kind. The paper's 2 leave so much
-            noise that most of the penalty's gradient is noise; see BUILD_NOTES.md.
+        num_perturbations: Random directions of each kind. The fewer, the noisier is
+            the penalty's gradient; see `studies/penalty_noise.py`.
         batch_fraction: Share of the batch the penalty is computed on.
         step_interval: The penalty is computed every so many steps.
         seed: Of the perturbations.
