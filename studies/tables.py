@@ -6,13 +6,13 @@ reads `studies/results/*.json` and writes `docs/results.md`; a test compares the
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from experiments.summary import format_table
 from studies.common import ROOT, as_text, score_table
-from studies.leaderboard import table
+from studies.leaderboard import judge, table
 
 RESULTS = ROOT / "studies" / "results"
 PAGE = ROOT / "docs" / "results.md"
@@ -99,16 +99,6 @@ def penalty_noise_table(record: Record) -> str:
 def leaderboard_table(record: Record) -> str:
     """Rows by InfoM, the papers' claims, and the weights that were chosen."""
 
-    claims = [
-        [
-            claim["claim"],
-            claim["score"].partition("/")[2],
-            _signed(claim["difference"], claim["half_width"]),
-            f"≥ {claim['at_least']:g}",
-            "yes" if claim["holds"] else "no",
-        ]
-        for claim in record["findings"]["claims"]
-    ]
     tuned = [
         [
             label,
@@ -121,14 +111,41 @@ def leaderboard_table(record: Record) -> str:
         ]
         for label, row in record["findings"]["tuning"].items()
     ]
-    heads = ["claim", "score", "difference, paired", "asked", "holds"]
     parts = [
         table({group["label"]: group for group in record["groups"]}),
-        format_table(heads, claims),
+        claims_table(record["findings"]["claims"]),
         "Key weights, chosen on a seed of their own (candidate: InfoM):",
         format_table(["method", "weight", "tried", "chosen"], tuned),
     ]
     return "\n\n".join(parts)
+
+
+def claims_table(claims: Sequence[Record]) -> str:
+    """A row for each claim, see `studies.leaderboard.judge`."""
+    rows = [
+        [
+            claim["claim"],
+            claim["score"].partition("/")[2],
+            _signed(claim["difference"], claim["half_width"]),
+            f"≥ {claim['at_least']:g}",
+            "yes" if claim["holds"] else "no",
+        ]
+        for claim in claims
+    ]
+    heads = ["claim", "score", "difference, paired", "asked", "holds"]
+    return format_table(heads, rows)
+
+
+def pooled_claims(first: Record, second: Record) -> str:
+    """Claims over the seeds of two records, for the rows that both have."""
+    others = {group["label"]: group for group in second["groups"]}
+    pooled = {
+        group["label"]: {**group, "runs": [*group["runs"], *others[label]["runs"]]}
+        for group in first["groups"]
+        if (label := group["label"]) in others
+    }
+    count = min(len(group["runs"]) for group in pooled.values())
+    return f"Over all {count} seeds:\n\n{claims_table(judge(pooled))}"
 
 
 def _signed(difference: float, half_width: float | None) -> str:
@@ -171,8 +188,11 @@ def page(folder: Path = RESULTS) -> str:
         "`cliff_synthetic`, as in its paper). What the figures mean is in "
         "BUILD_NOTES.md."
     )
-    found = [section(records[name]) for name in TABLES if name in records]
-    return "\n\n".join([head, *found]) + "\n"
+    found = {name: section(records[name]) for name in TABLES if name in records}
+    if {"leaderboard", "leaderboard_confirmation"} <= set(found):
+        both = records["leaderboard"], records["leaderboard_confirmation"]
+        found["leaderboard_confirmation"] += f"\n\n{pooled_claims(*both)}"
+    return "\n\n".join([head, *found.values()]) + "\n"
 
 
 def main() -> None:

@@ -39,3 +39,19 @@ def test_cliff_in_percent_beside_the_paper():
     text = tables.cliff_table({"groups": [group], "findings": {"paper": paper}})
     assert "90.0 ± 2.0" in text
     assert "94.1 ± 0.9" in text
+
+
+def test_pooled_claims_pair_all_seeds():
+    def group(label, modularity, first_seed):
+        scores = [{"infomec/modularity": value} for value in modularity]
+        runs = [{"seed": first_seed + i, "scores": s} for i, s in enumerate(scores)]
+        return {"label": label, "runs": runs, "scores": scores[0]}
+
+    first = {"groups": [group("QLAE", [0.8, 0.9], 0), group("AE", [0.4, 0.5], 0)]}
+    first["groups"].append(group("VQ-VAE", [0.1, 0.1], 0))
+    second = {"groups": [group("AE", [0.7, 0.4], 3), group("QLAE", [0.9, 0.6], 3)]}
+    text = tables.pooled_claims(first, second)
+    assert "Over all 4 seeds" in text
+    # Differences 0.4, 0.4, 0.2, 0.2: mean 0.3, standard error 0.0577, t(3) = 3.182.
+    assert "+0.30 ± 0.18" in text
+    assert "VQ-VAE" not in text  # only one of the records has it
