@@ -175,6 +175,14 @@ def style_inner_layers(
 
     The style and the output of every stage but the last: all but what becomes the
     image.
+
+    Example:
+
+    ```python
+    decoder = style_decoder(12, (32, 32, 3), preserving_layers=0)
+    inner = style_inner_layers((32, 32, 3), preserving_layers=0)
+    penalty = qlayers.NormalizedHessianPenalty(decoder, 1e-2, outputs=inner)
+    ```
     """
     return [
         "style1",
