@@ -30,9 +30,9 @@ def run() -> list[Row]:
 
 def measure(method: str) -> Row:
     """Time of a step with everything that a run writes, and without."""
-    from experiments.config import resolve
-    from experiments.run_directory import RunDirectory
-    from experiments.setup_run import build_model, load_dataset, make_stream
+    from experiments.running.setup import build_model, load_dataset, make_stream
+    from experiments.settings.config import resolve
+    from experiments.storage.run_directory import RunDirectory
 
     config = resolve(method, profile="cpu")
     dataset = load_dataset(config)
@@ -59,8 +59,8 @@ def measure(method: str) -> Row:
 
 
 def _make_loop(config: Any, directory: Any, model: Any, dataset: Any) -> Any:
-    from experiments.board import Board
-    from experiments.training_loop import Hooks, TrainingLoop
+    from experiments.running.board import Board
+    from experiments.running.training_loop import Hooks, TrainingLoop
 
     board = Board(config, directory, model, dataset)
     hooks = Hooks(lambda step, terms: board.log(step, terms, model), lambda step: None)
@@ -71,8 +71,8 @@ def _alternate(
     loop: Any, model: Any, batches: Any
 ) -> tuple[dict[str, list[float]], list[float]]:
     """Seconds a step of both sides, and training times between checkpoints."""
-    from experiments.progress import Progress
-    from experiments.strategies import make_step
+    from experiments.running.progress import Progress
+    from experiments.running.strategies import make_step
 
     train, read = make_step(model, None)
     loop.guard.begin(loop.step)
@@ -109,7 +109,7 @@ def _alternate(
 
 
 def _checkpoint_costs(loop: Any, model: Any) -> Row:
-    from experiments.checkpoints import apply_snapshot, take_snapshot
+    from experiments.storage.checkpoints import apply_snapshot, take_snapshot
 
     start = time.perf_counter()
     take_snapshot(model, 0)

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from experiments import launcher
-from experiments.launcher import define_workdir, launch
-from experiments.run_directory import RunDirectory
+from experiments.settings import command_line
+from experiments.settings.command_line import define_workdir, launch
+from experiments.storage.run_directory import RunDirectory
 
 FLAGS = flags.FLAGS
 define_workdir("Folder of the run.")
-flags.adopt_module_key_flags(launcher)  # so that --help lists it
+flags.adopt_module_key_flags(command_line)  # so that --help lists it
 flags.DEFINE_enum(
     "metrics", None, ["fast", "standard", "all"], "Default: those of the run."
 )
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int | None:
             f"{FLAGS.protocol or config.protocol}; nothing was written."
         )
         return None
-    from experiments.rescoring import rescore
+    from experiments.running.rescoring import rescore
 
     with directory:
         rescore(directory, config, FLAGS.metrics, FLAGS.protocol)

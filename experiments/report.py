@@ -12,11 +12,17 @@ from pathlib import Path
 
 from absl import flags
 
-from experiments.files import write_atomically, write_json
-from experiments.launcher import launch
-from experiments.report_page import make_page
-from experiments.run_directory import RunDirectory
-from experiments.summary import Group, find_runs, format_table, group_runs, table_rows
+from experiments.reporting.page import make_page
+from experiments.reporting.summary import (
+    Group,
+    find_runs,
+    format_table,
+    group_runs,
+    table_rows,
+)
+from experiments.settings.command_line import launch
+from experiments.storage.files import write_atomically, write_json
+from experiments.storage.run_directory import RunDirectory
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("workdir", None, "Folders of runs or sweeps.", required=True)

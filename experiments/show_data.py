@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from absl import flags, logging
 
-from experiments.launcher import launch
+from experiments.settings.command_line import launch
 from qlayers import datasets
 from qlayers.datasets import FactorDataset
 from qlayers.datasets.continuous_dataset import ContinuousDataset

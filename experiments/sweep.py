@@ -14,20 +14,20 @@ from pathlib import Path
 
 from absl import flags
 
-from experiments import flags_config, launcher
-from experiments.engines import ENGINES, check_engine, run_local, run_ray
-from experiments.flags_config import define_run_flags, settings_from_flags
-from experiments.folder_lock import FolderLock
-from experiments.launcher import define_workdir, launch
-from experiments.recipes import NUM_FACTORS
-from experiments.sweep_plan import Trial, parse_grid, parse_seeds, plan_sweep
-from experiments.trial_folder import is_finished, start_trial
-from experiments.trial_process import run_trial
+from experiments.settings import command_line, run_flags
+from experiments.settings.command_line import define_workdir, launch
+from experiments.settings.recipes import NUM_FACTORS
+from experiments.settings.run_flags import define_run_flags, settings_from_flags
+from experiments.storage.folder_lock import FolderLock
+from experiments.sweeps.engines import ENGINES, check_engine, run_local, run_ray
+from experiments.sweeps.plan import Trial, parse_grid, parse_seeds, plan_sweep
+from experiments.sweeps.trial_folder import is_finished, start_trial
+from experiments.sweeps.trial_process import run_trial
 from models import METHODS
 
 FLAGS = flags.FLAGS
 define_run_flags(with_names=False)
-for module in (flags_config, launcher):
+for module in (run_flags, command_line):
     flags.adopt_module_key_flags(module)  # so that --help lists them
 flags.DEFINE_list("methods", ["qlae"], f"Of: {', '.join(sorted(METHODS))}.")
 flags.DEFINE_list(
@@ -95,8 +95,8 @@ def run_sweep(trials: Sequence[Trial], root: Path) -> int:
 
 def _write_columns(trials: Sequence[Trial], root: Path) -> None:
     """Tells TensorBoard's HParams page which columns the sweep has."""
-    from experiments.board import hyperparameter_row
-    from experiments.summary import COLUMNS
+    from experiments.reporting.summary import COLUMNS
+    from experiments.running.board import hyperparameter_row
     from qlayers.callbacks import write_hyperparameter_columns
 
     if not any(root.glob("events*")):

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from experiments import flags_config, launcher
-from experiments.config import resolve
-from experiments.flags_config import define_run_flags, settings_from_flags
-from experiments.launcher import define_workdir, exit_code, launch
+from experiments.settings import command_line, run_flags
+from experiments.settings.command_line import define_workdir, exit_code, launch
+from experiments.settings.config import resolve
+from experiments.settings.run_flags import define_run_flags, settings_from_flags
 
 FLAGS = flags.FLAGS
 define_run_flags()
-for module in (flags_config, launcher):
+for module in (run_flags, command_line):
     flags.adopt_module_key_flags(module)  # so that --help lists them
 define_workdir("Folder of the run.")
 flags.DEFINE_bool("dry_run", False, "Print the resolved settings and stop.")
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int | None:
         print(json.dumps(config.to_dict(), indent=2))
         print(f"Would train in {FLAGS.workdir}; nothing was written.")
         return None
-    from experiments.training import TrainingRun
+    from experiments.running.training_run import TrainingRun
 
     outcome = TrainingRun(config, FLAGS.workdir, pictures=FLAGS.pictures).run()
     return exit_code(outcome)

@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.summary import FinishedRun
-from experiments.sweep_plan import Trial, plan_sweep
+from experiments.reporting.summary import FinishedRun
+from experiments.sweeps.plan import Trial, plan_sweep
 from studies.common import (
     Study,
     as_text,
@@ -137,7 +137,7 @@ def _draw_grid(axis: Any, run: FinishedRun, lines: int = 13) -> None:
     """Draws a regular grid of circle positions as the encoder sees it."""
     import keras
 
-    from experiments.setup_run import load_dataset
+    from experiments.running.setup import load_dataset
 
     places = np.linspace(0.2, 0.8, lines, dtype="float32")
     x, y = np.meshgrid(places, places, indexing="ij")

@@ -34,9 +34,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.run_directory import RunDirectory
-from experiments.summary import FinishedRun
-from experiments.sweep_plan import Trial, plan_sweep
+from experiments.reporting.summary import FinishedRun
+from experiments.storage.run_directory import RunDirectory
+from experiments.sweeps.plan import Trial, plan_sweep
 from studies.common import (
     Study,
     encode,

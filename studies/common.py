@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from experiments.engines import run_local
-from experiments.files import read_json, write_json
-from experiments.folder_lock import FolderLock
-from experiments.provenance import provenance
-from experiments.run_directory import RunDirectory
-from experiments.summary import FinishedRun, Interval, format_table, interval
-from experiments.sweep_plan import Trial
-from experiments.trial_folder import is_finished, start_trial
-from experiments.trial_process import run_trial
+from experiments.reporting.summary import FinishedRun, Interval, format_table, interval
+from experiments.storage.files import read_json, write_json
+from experiments.storage.folder_lock import FolderLock
+from experiments.storage.provenance import provenance
+from experiments.storage.run_directory import RunDirectory
+from experiments.sweeps.engines import run_local
+from experiments.sweeps.plan import Trial
+from experiments.sweeps.trial_folder import is_finished, start_trial
+from experiments.sweeps.trial_process import run_trial
 
 ROOT = Path(__file__).resolve().parents[1]
 LEVEL = 0.95
@@ -105,7 +105,7 @@ class Study:
         """Trains and scores what is not finished, then returns all runs in order.
 
         Args:
-            trials: See `experiments.sweep_plan.plan_sweep`.
+            trials: See `experiments.sweeps.plan.plan_sweep`.
             start: Runs one trial's folder: `run_apart` in a process of its own, the
                 default, or `run_here` in this one, the default of `--quick`.
         """
@@ -276,7 +276,7 @@ def run_here(folder: Path, pictures: bool = False) -> dict[str, Any]:
     """
     import keras
 
-    from experiments.training import TrainingRun
+    from experiments.running.training_run import TrainingRun
 
     keras.backend.clear_session()
     config = RunDirectory(folder).load_config()
@@ -425,7 +425,7 @@ def encode(run: FinishedRun, size: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     import keras
 
     import qlayers  # noqa: F401, registers the layers
-    from experiments.setup_run import load_dataset
+    from experiments.running.setup import load_dataset
 
     dataset = load_dataset(run.config)
     sources, images = dataset.evaluation_set(size)

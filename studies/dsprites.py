@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.sweep_plan import Trial, plan_sweep
+from experiments.sweeps.plan import Trial, plan_sweep
 from studies.common import (
     ROOT,
     Study,

@@ -3,7 +3,7 @@
     python -m studies.leaderboard [--quick] [--steps=2500] [--seeds=0,1,2]
         ["--entries=AE;QLAE"] [--select=last] [--no_tune]
 
-Every method starts from its row of the `cpu` profile (`experiments/recipes_cpu.py`),
+Every method starts from its row of the `cpu` profile (`settings/recipes_cpu.py`),
 with half of its batch and the same number of steps; a GAN makes half as many, of
 several updates each.
 
@@ -23,10 +23,10 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.config import resolve
-from experiments.recipes_cpu import CPU_PSNR_THRESHOLDS
-from experiments.summary import FinishedRun
-from experiments.sweep_plan import Trial, plan_sweep
+from experiments.reporting.summary import FinishedRun
+from experiments.settings.config import resolve
+from experiments.settings.recipes_cpu import CPU_PSNR_THRESHOLDS
+from experiments.sweeps.plan import Trial, plan_sweep
 from studies.common import (
     Study,
     new_figure,

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.summary import FinishedRun
-from experiments.sweep_plan import plan_sweep
+from experiments.reporting.summary import FinishedRun
+from experiments.sweeps.plan import plan_sweep
 from studies.common import Study, as_text, encode, summarise
 
 DIRECTIONS = (2, 3, 4, 6, 8)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.summary import format_table
+from experiments.reporting.summary import format_table
 from studies.common import ROOT, as_text, score_table
 from studies.leaderboard import judge, table
 

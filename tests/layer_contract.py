@@ -241,7 +241,7 @@ def check_export(case: LayerCase, tmp_path: Path) -> None:
 
 def two_replica_strategy() -> Any:
     """Two replicas on two virtual CPUs; the same object for the whole process."""
-    from experiments.strategies import make_strategy
+    from experiments.running.strategies import make_strategy
 
     return make_strategy("mirrored")
 

@@ -148,9 +148,10 @@ def test_added_layer(check, tmp_path, monkeypatch):
 def test_added_method(tmp_path, monkeypatch):
     """With the lines that the text names it is trained like any other."""
     import models
-    from experiments import config, latents
-    from experiments.config import resolve
-    from experiments.training import TrainingRun
+    from experiments.running import latents
+    from experiments.running.training_run import TrainingRun
+    from experiments.settings import config
+    from experiments.settings.config import resolve
     from tests.experiments.runs import SETTINGS
 
     monkeypatch.setitem(models.METHODS, "calm_qlae", None)  # removed afterwards
@@ -173,9 +174,9 @@ def test_added_method(tmp_path, monkeypatch):
 
 
 def test_added_dataset(tmp_path, monkeypatch):
-    from experiments import recipes
-    from experiments.config import resolve
-    from experiments.training import TrainingRun
+    from experiments.running.training_run import TrainingRun
+    from experiments.settings import recipes
+    from experiments.settings.config import resolve
     from qlayers.datasets import registry
     from tests.experiments.runs import SETTINGS
 

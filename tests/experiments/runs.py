@@ -1,6 +1,6 @@
 """A run that is small enough for tests."""
 
-from experiments.config import RunConfig, resolve
+from experiments.settings.config import RunConfig, resolve
 
 SETTINGS = {
     "image_size": 32,

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.checkpoints import CheckpointStore
-from experiments.launcher import DIVERGED
-from experiments.trial_process import run_trial
-from tests.experiments.browser import Browser
+from experiments.settings.command_line import DIVERGED
+from experiments.storage.checkpoints import CheckpointStore
+from experiments.sweeps.trial_process import run_trial
+from tests.experiments.reporting.browser import Browser
 from tests.experiments.runs import tiny_config
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -307,7 +307,7 @@ def test_two_workers_train_one_model(tmp_path):
 @pytest.mark.slow
 def test_projector_in_a_browser(tmp_path):
     """The projector draws the points of a run."""
-    from experiments.training import TrainingRun
+    from experiments.running.training_run import TrainingRun
 
     TrainingRun(tiny_config(steps=2), tmp_path / "run", print).run()
     with socket.socket() as probe:

@@ -67,7 +67,11 @@ def test_generator_that_diverges_alone():
 
 def test_checkpoint_with_a_running_mean_that_is_not_finite_is_good():
     """Only what the next step starts from must be finite."""
-    from experiments.checkpoints import all_variables, take_snapshot, training_values
+    from experiments.storage.checkpoints import (
+        all_variables,
+        take_snapshot,
+        training_values,
+    )
 
     model = make_model("qlae")
     model.metrics_variables[0].assign(np.nan)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.sweep_plan import plan_sweep
+from experiments.sweeps.plan import plan_sweep
 from studies import common
 from studies.common import Study, paired_difference, renamed, spread, summarise
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from experiments.summary import FinishedRun
+from experiments.reporting.summary import FinishedRun
 from studies import (
     circles,
     cliff_synthetic,

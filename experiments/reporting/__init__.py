@@ -1,0 +1,1 @@
+"""Reads finished runs: summaries, comparisons and the page."""

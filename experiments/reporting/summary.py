@@ -1,0 +1,215 @@
+"""Means and confidence intervals of runs that differ in nothing but their seed."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.settings.config import RunConfig
+from experiments.settings.published import published
+from experiments.storage.run_directory import RunDirectory
+
+# Score -> heading, in the order of the papers' tables.
+COLUMNS = {
+    "infomec/modularity": "InfoM",
+    "infomec/explicitness": "InfoE",
+    "infomec/compactness": "InfoC",
+    "dci/disentanglement": "D",
+    "dci/completeness": "C",
+    "dci/informativeness": "I",
+    "mig/mig": "MIG",
+    "modularity/modularity": "Mod.",
+    "sap/sap": "SAP",
+    "mcc/mcc": "MCC",
+    "straight_through_gap/gap": "ST gap",
+    "psnr/psnr": "PSNR (dB)",
+}
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run with its scores.
+
+    Attributes:
+        path: Its folder.
+        config: Its settings.
+        metrics: The content of its `metrics.json`.
+    """
+
+    path: Path
+    config: RunConfig
+    metrics: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and its 95 % t-interval.
+
+    Attributes:
+        mean: Over runs.
+        half_width: Of the interval; None for a single run.
+        count: Number of runs.
+    """
+
+    mean: float
+    half_width: float | None
+    count: int
+
+    def __str__(self) -> str:
+        digits = 1 if abs(self.mean) >= 10 else 2
+        text = f"{self.mean:.{digits}f}"
+        if self.half_width is not None:
+            text += f" ± {self.half_width:.{digits}f}"
+        return text
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that differ in their seed alone.
+
+    Attributes:
+        label: Method, and what distinguishes it from other groups of the method.
+        runs: The runs, by seed.
+        scores: Interval of each score.
+        paper: What the method's paper reports, see `published`.
+    """
+
+    label: str
+    runs: tuple[FinishedRun, ...]
+    scores: dict[str, Interval]
+    paper: dict[str, Any] | None
+
+    @property
+    def dataset(self) -> str:
+        """Name of the dataset."""
+        return self.runs[0].config.dataset
+
+
+def find_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], list[Path]]:
+    """Finished and unfinished runs in folders, however deep.
+
+    Args:
+        folders: Folders of runs or of sweeps.
+    """
+    finished, unfinished = [], []
+    for root in folders:
+        root = Path(root)
+        if not root.is_dir():
+            raise ValueError(f"There is no folder {root}.")
+        for file in sorted(root.rglob("config.json")):
+            directory = RunDirectory(file.parent)
+            metrics = directory.load_metrics()
+            if metrics is None:
+                unfinished.append(file.parent)
+            else:
+                run = FinishedRun(file.parent, directory.load_config(), metrics)
+                finished.append(run)
+    return finished, unfinished
+
+
+def interval(values: Sequence[float], level: float = 0.95) -> Interval:
+    """Mean and t-interval of numbers; those that are not finite are left out."""
+    from scipy import stats
+
+    array = np.asarray([v for v in values if v is not None], float)
+    array = array[np.isfinite(array)]
+    if len(array) == 0:
+        return Interval(float("nan"), None, 0)
+    if len(array) == 1:
+        return Interval(float(array[0]), None, 1)
+    quantile = stats.t.ppf(0.5 + level / 2, len(array) - 1)
+    half = float(quantile * array.std(ddof=1) / np.sqrt(len(array)))
+    return Interval(float(array.mean()), half, len(array))
+
+
+def group_runs(runs: Sequence[FinishedRun]) -> list[Group]:
+    """Groups runs that differ in their seed alone."""
+    groups: dict[str, list[FinishedRun]] = {}
+    for run in runs:
+        settings = run.config.to_dict()
+        for name in ("seed", "data_dir", "threads", "checkpoint_seconds"):
+            settings.pop(name)
+        groups.setdefault(json.dumps(settings, sort_keys=True), []).append(run)
+    members = [
+        tuple(sorted(group, key=lambda run: run.config.seed))
+        for group in groups.values()
+    ]
+    made = [_make_group(group, members) for group in members]
+    return sorted(made, key=lambda group: (group.dataset, group.label))
+
+
+def _make_group(
+    runs: tuple[FinishedRun, ...], groups: Sequence[tuple[FinishedRun, ...]]
+) -> Group:
+    config = runs[0].config
+    others = [
+        group[0].config
+        for group in groups
+        if group is not runs
+        and (group[0].config.method, group[0].config.dataset)
+        == (config.method, config.dataset)
+    ]
+    names = [name for name in COLUMNS if name in runs[0].metrics["scores"]]
+    scores = {
+        name: interval([run.metrics["scores"].get(name) for run in runs])
+        for name in names
+    }
+    paper = published(config.method, config.dataset)
+    return Group(_label(config, others), runs, scores, paper)
+
+
+def _label(config: RunConfig, others: Sequence[RunConfig]) -> str:
+    """The method, with the settings in which other groups of it differ."""
+    flat = _flat(config)
+    differing = {
+        name: value
+        for name, value in flat.items()
+        if any(_flat(other).get(name) != value for other in others)
+    }
+    differing.pop("seed", None)
+    details = ", ".join(f"{name}={value}" for name, value in differing.items())
+    return f"{config.method} ({details})" if details else config.method
+
+
+def _flat(config: RunConfig) -> dict[str, Any]:
+    values = config.to_dict()
+    hyperparameters = values.pop("hyperparameters")
+    return {**values, **hyperparameters}
+
+
+def table_rows(groups: Sequence[Group]) -> tuple[list[str], list[list[str]]]:
+    """Headings and cells of the table; a paper's row follows ours."""
+    used = [name for name in COLUMNS if any(name in group.scores for group in groups)]
+    headings = ["dataset", "model", "runs", *(COLUMNS[name] for name in used)]
+    rows = []
+    for group in groups:
+        cells = [str(group.scores.get(name, "")) for name in used]
+        rows.append([group.dataset, group.label, str(len(group.runs)), *cells])
+        if group.paper is not None:
+            printed = [_printed(group.paper["scores"].get(name)) for name in used]
+            source = f"  {group.paper['source']}"
+            rows.append([group.paper["dataset"], source, "", *printed])
+    return headings, rows
+
+
+def _printed(value: tuple[float, float | None] | None) -> str:
+    if value is None:
+        return ""
+    mean, width = value
+    return f"{mean:g}" if width is None else f"{mean:g} ± {width:g}"
+
+
+def format_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with aligned columns."""
+    lines = [list(headings), *map(list, rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(headings))]
+
+    def joined(cells: Sequence[str]) -> str:
+        padded = (cell.ljust(w) for cell, w in zip(cells, widths, strict=True))
+        return "| " + " | ".join(padded) + " |"
+
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([joined(headings), rule, *map(joined, rows)])

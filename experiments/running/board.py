@@ -1,0 +1,116 @@
+"""What a run shows in TensorBoard, and the pictures that a report needs."""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+import models
+from experiments.running.evaluation import Evaluation, image_dtype
+from experiments.running.pictures import write_pictures
+from experiments.settings.config import QUANTIZED, RunConfig
+from experiments.storage.run_directory import RunDirectory
+from qlayers.callbacks import (
+    CodeStatistics,
+    ImageSummaries,
+    ProjectorFiles,
+    ScoreSummaries,
+    TrainingScalars,
+    write_hyperparameters,
+)
+from qlayers.datasets import FactorDataset
+
+_POINTS = 1_000
+_SHOWN = 16
+_SHOWN_SEED = 7
+
+
+class Board:
+    """Writes the event files, the projector and the pictures of a run.
+
+    Args:
+        config: Of the run.
+        directory: Of the run.
+        model: The model that is evaluated; its weights are set before each call.
+        dataset: The dataset.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        directory: RunDirectory,
+        model: models.LatentModel,
+        dataset: FactorDataset,
+    ) -> None:
+        self.config = config
+        self.directory = directory
+        self.model = model
+        self.dataset = dataset
+        folder = directory.path
+        dtype = image_dtype(config)
+        sources, images = dataset.sample(_POINTS, _SHOWN_SEED, dtype=dtype)
+        self.images = images
+        self.scalars = TrainingScalars(folder, batch_size=config.batch_size)
+        self.evaluation: Evaluation | None = None
+        self.scores = ScoreSummaries(
+            folder, lambda: self.evaluation.results, dataset.factor_names
+        )
+        codes = model.codes if config.method in QUANTIZED else None
+        self.projector = ProjectorFiles(
+            directory.projector,
+            images,
+            sources,
+            model.encode,
+            dataset.factor_names,
+            codes,
+        )
+        self.watched = [self.scores, self.projector]
+        if codes is not None:
+            num_codes = model.quantizer.num_codes_of
+            self.watched.append(CodeStatistics(folder, images, codes, num_codes))
+        if config.has_decoder:
+            traverse = functools.partial(models.traverse, model, num_steps=10)
+            self.watched.append(
+                ImageSummaries(folder, images[:_SHOWN], model.reconstruct, traverse)
+            )
+
+    def log(self, step: int, terms: dict[str, float], trained: Any) -> None:
+        """Writes loss terms, annealed quantities and speed."""
+        if self.scalars.model is not trained:
+            self.scalars.set_model(trained)
+        self.scalars.record(step, terms)
+
+    def evaluated(self, step: int, found: Evaluation) -> None:
+        """Writes scores and pictures of the model as it is now."""
+        self.evaluation = found
+        for callback in self.watched:
+            callback.record(step)
+        self.scalars.restart_clock(step)
+
+    def finished(self, step: int, found: Evaluation) -> None:
+        """Writes final scores beside the hyperparameters, and the report's pictures."""
+        self.evaluation = found
+        self.scores.record(step)
+        self.projector.record(step)
+        write_hyperparameters(
+            self.directory.path, hyperparameter_row(self.config), found.scores, step
+        )
+        for callback in (*self.watched, self.scalars):
+            callback.close()
+        if self.config.has_decoder:
+            write_pictures(
+                self.directory,
+                self.model,
+                np.asarray(self.images),
+                found,
+                self.config,
+                self.dataset.factor_names,
+            )
+
+
+def hyperparameter_row(config: RunConfig) -> dict[str, Any]:
+    """The settings that a reader compares, in one level."""
+    names = ("method", "dataset", "seed", "steps", "batch_size", "image_size")
+    names += ("num_latents", "network", "width")
+    row = {name: getattr(config, name) for name in names}
+    return {**row, **config.hyperparameters}

@@ -1,0 +1,135 @@
+"""Scores of a model, during training and at its end."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from experiments.running.latents import latents_of, measure_gap
+from experiments.settings.config import QUANTIZED, RunConfig
+from models import LatentModel
+from qlayers.callbacks import CheckpointSelection
+from qlayers.datasets import FactorDataset
+from qlayers.metrics import EvaluationResult, evaluate, mcc, psnr
+
+# Checkpoints are chosen on another sample than the final scores are taken on.
+_SELECTION_SEED = 20240418
+# Reconstructions are the slow part of an evaluation.
+_MAX_RECONSTRUCTED = 1_000
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores of one state of a model.
+
+    Attributes:
+        scores: Numbers by name, `metric/score`.
+        results: Full results by metric, with the matrices behind the scores.
+        latents: What was scored.
+    """
+
+    scores: dict[str, float]
+    results: Mapping[str, Any]
+    latents: np.ndarray
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Images and the factors that made them."""
+
+    sources: np.ndarray
+    images: np.ndarray
+
+
+def selection_sample(config: RunConfig, dataset: FactorDataset) -> Sample:
+    """The sample that checkpoints are chosen on."""
+    dtype = image_dtype(config)
+    return Sample(*dataset.sample(config.evaluation_size, _SELECTION_SEED, dtype=dtype))
+
+
+def final_sample(config: RunConfig, dataset: FactorDataset) -> Sample:
+    """The dataset's evaluation set, the same for every run and method."""
+    dtype = image_dtype(config)
+    return Sample(*dataset.evaluation_set(config.evaluation_size, dtype=dtype))
+
+
+def image_dtype(config: RunConfig) -> Any:
+    """Bytes where the dataset has images: a quarter of the memory."""
+    return "float32" if config.continuous_factors else "uint8"
+
+
+def evaluate_model(
+    config: RunConfig,
+    model: LatentModel,
+    sample: Sample,
+    *,
+    metrics: str | tuple[str, ...],
+    protocol: str | None = None,
+    report: Callable[[str], None] = lambda text: None,
+) -> Evaluation:
+    """Scores a model on a sample.
+
+    Args:
+        config: Of the run.
+        model: The model.
+        sample: Images and factors.
+        metrics: See `qlayers.metrics.evaluate`; continuous factors have MCC alone.
+        protocol: Of InfoMEC; by default the config's.
+        report: Called with what is being done.
+    """
+    report(f"encoding {len(sample.images)} images")
+    latents, discrete = latents_of(config.method, model, sample.images)
+    if not np.isfinite(latents).all():
+        raise ValueError("Latents are not finite: training has diverged.")
+    results: dict[str, Any] = {}
+    if config.has_decoder:
+        images = sample.images[:_MAX_RECONSTRUCTED]
+        results["psnr"] = psnr(as_unit_range(images), model.reconstruct(images))
+    report("computing the scores")
+    if config.continuous_factors:
+        results["mcc"] = mcc(sample.sources, latents)
+    else:
+        found: EvaluationResult = evaluate(
+            sample.sources,
+            latents,
+            discrete_latents=discrete,
+            metrics=metrics,
+            protocol=protocol or config.protocol,
+            verbose=False,
+        )
+        results = {**found.results, **results}
+    if config.method in QUANTIZED and config.has_decoder:
+        gap_images = sample.images[:_MAX_RECONSTRUCTED]
+        results["straight_through_gap"] = measure_gap(model, gap_images)
+    scores = {
+        f"{metric}/{name}": value
+        for metric, result in results.items()
+        for name, value in result.scores().items()
+    }
+    return Evaluation(scores, results, latents)
+
+
+def selection_rule(config: RunConfig, path: Any) -> CheckpointSelection | None:
+    """How checkpoints of a run are chosen; None takes the last.
+
+    Reference:
+        Hsu et al. 2024, section 4.1 (PSNR filter, then the best InfoM); Friede et al.
+        2023, section 6.3 (smallest straight-through gap).
+    """
+    if config.select == "last":
+        return None
+    require = {}
+    if config.psnr_threshold is not None:
+        require["psnr/psnr"] = config.psnr_threshold
+    if config.select == "straight_through_gap":
+        return CheckpointSelection(path, "straight_through_gap/gap", "min", require)
+    best = "mcc/mcc" if config.continuous_factors else "infomec/modularity"
+    return CheckpointSelection(path, best, "max", require)
+
+
+def as_unit_range(images: np.ndarray) -> np.ndarray:
+    """Images in [0, 1]."""
+    if images.dtype == np.uint8:
+        return images.astype("float32") / 255.0
+    return images

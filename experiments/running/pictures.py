@@ -1,0 +1,150 @@
+"""Pictures of a trained model that a report shows."""
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+import models
+from experiments.running.evaluation import Evaluation
+from experiments.settings.config import QUANTIZED, RunConfig
+from experiments.storage.files import write_atomically, write_json
+from experiments.storage.run_directory import RunDirectory
+from models.inspection import num_slots
+from qlayers.callbacks.code_statistics import code_frequencies
+from qlayers.callbacks.pictures import figure_pixels, image_grid, to_bytes
+from qlayers.metrics import plot_importance, plot_nmi
+
+NUM_BASES = 4
+NUM_STEPS = 10
+_LARGEST_SIDE = 64
+
+
+def write_pictures(
+    directory: RunDirectory,
+    model: models.LatentModel,
+    images: np.ndarray,
+    found: Evaluation,
+    config: RunConfig,
+    source_names: Sequence[str],
+) -> None:
+    """Writes sprites of traversals, latent swaps, heat maps and code frequencies.
+
+    `pictures/index.json` says what is there. A traversal sprite has a row for each
+    latent and a column for each of its values; one sprite belongs to a base image.
+
+    Args:
+        directory: Of the run.
+        model: The model that was scored.
+        images: Images to choose bases from.
+        found: Its final scores.
+        config: Of the run.
+        source_names: Names of the factors.
+    """
+    folder = directory.pictures
+    folder.mkdir(exist_ok=True)
+    bases = images[:NUM_BASES]
+    values = values_per_latent(model, bases[0])
+    steps = max(values)
+    index: dict[str, Any] = {
+        "side": int(min(_LARGEST_SIDE, images.shape[1])),
+        "latents": len(values),
+        "steps": steps,
+        "values": values,
+        "sprites": [],
+        "codes": code_positions(model, bases, steps),
+    }
+    save = functools.partial(_save, folder, side=index["side"])
+    for i, base in enumerate(bases):
+        save(f"base-{i}.png", base[None, None], gap=0)
+        rows = models.traverse(model, base, num_steps=steps)
+        save(f"traversal-{i}.png", rows, gap=0)
+        index["sprites"].append([f"base-{i}.png", f"traversal-{i}.png"])
+    swapped = models.swap_latents(model, bases[0], bases[1])
+    ends = np.stack([as_float(bases[0]), as_float(bases[1])])
+    save("swaps.png", np.concatenate([ends, swapped])[None], gap=1)
+    write_heat_maps(folder, found, source_names)
+    if config.method in QUANTIZED:
+        index["frequencies"] = [
+            row.tolist()
+            for row in code_frequencies(
+                model.codes(images), model.quantizer.num_codes_of
+            )
+        ]
+    write_json(folder / "index.json", index)
+
+
+def values_per_latent(model: models.LatentModel, image: np.ndarray) -> list[int]:
+    """How many values a traversal gives each latent, at most `NUM_STEPS`."""
+    counts = []
+    for j in range(num_slots(model, model.encode(image[None])[0])):
+        values = models.traversal_values(model, j, NUM_STEPS).reshape(NUM_STEPS, -1)
+        # A smaller codebook repeats its last value.
+        differs = np.flatnonzero((values != values[-1]).any(axis=1))
+        counts.append(int(differs[-1]) + 2 if len(differs) else 1)
+    return counts
+
+
+def code_positions(
+    model: models.LatentModel, bases: np.ndarray, steps: int
+) -> list[list[int]]:
+    """Column of the traversal that is nearest to each base's own latents."""
+    latents = model.encode(bases)
+    positions = []
+    for z in latents:
+        slots = num_slots(model, z)
+        pieces = z.reshape(slots, -1)
+        row = []
+        for j in range(slots):
+            values = models.traversal_values(model, j, steps).reshape(steps, -1)
+            row.append(int(np.square(values - pieces[j]).sum(axis=1).argmin()))
+        positions.append(row)
+    return positions
+
+
+def write_heat_maps(folder: Path, found: Evaluation, names: Sequence[str]) -> None:
+    """Draws the matrices behind the scores; those of other scores are removed.
+
+    Args:
+        folder: Where the pictures are.
+        found: Scores.
+        names: Of the factors.
+    """
+    plots: dict[str, Callable[..., Any]] = {
+        "infomec": plot_nmi,
+        "dci": plot_importance,
+    }
+    for name, plot in plots.items():
+        if name not in found.results:
+            (folder / f"{name}.png").unlink(missing_ok=True)
+        else:
+            pixels = figure_pixels(
+                plot(found.results[name], source_names=names), dpi=90
+            )
+            _write_png(folder / f"{name}.png", pixels)
+
+
+def _save(folder: Path, name: str, rows: np.ndarray, side: int, gap: int) -> None:
+    images = to_bytes(rows)
+    if images.shape[2] != side:
+        images = _resized(images, side)
+    _write_png(folder / name, image_grid(images, gap=gap))
+
+
+def _resized(images: np.ndarray, side: int) -> np.ndarray:
+    flat = images.reshape(-1, *images.shape[2:])
+    small = [np.asarray(Image.fromarray(image).resize((side, side))) for image in flat]
+    return np.stack(small).reshape(*images.shape[:2], side, side, 3)
+
+
+def _write_png(path: Path, pixels: np.ndarray) -> None:
+    image = Image.fromarray(pixels)
+    write_atomically(path, lambda partial: image.save(partial, optimize=True))
+
+
+def as_float(image: np.ndarray) -> np.ndarray:
+    """An image in [0, 1]."""
+    return image.astype("float32") / 255.0 if image.dtype == np.uint8 else image

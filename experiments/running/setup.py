@@ -1,0 +1,123 @@
+"""From a config to a dataset, a stream of batches and a compiled model."""
+
+import os
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import models
+from experiments.settings.config import RunConfig
+from qlayers import datasets
+from qlayers.datasets import FactorDataset
+
+# Purpose of the random numbers that choose labelled images.
+_LABELLED = 17
+
+
+def configure_tensorflow(config: RunConfig) -> None:
+    """Threads, precision and determinism; before TensorFlow has run anything."""
+    threads = config.threads or os.cpu_count() or 1
+    try:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        # Convolutions are parallel inside; more at once only get in each other's way.
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+    except RuntimeError:
+        pass  # already running, as in tests: keep its threads
+    policies = {"float16": "mixed_float16", "bfloat16": "mixed_bfloat16"}
+    policy = policies.get(config.mixed_precision, "float32")
+    keras.config.set_dtype_policy(policy)
+    if config.deterministic:
+        tf.config.experimental.enable_op_determinism()
+
+
+def load_dataset(config: RunConfig) -> FactorDataset:
+    """The dataset of a run."""
+    try:
+        return datasets.load(
+            config.dataset,
+            image_size=config.image_size,
+            data_dir=config.data_dir,
+            **config.dataset_options,
+        )
+    except TypeError as error:
+        if not config.dataset_options:
+            raise
+        raise ValueError(
+            f"Dataset {config.dataset!r} and its options do not agree: {error}."
+        ) from error
+
+
+def build_model(config: RunConfig, dataset: FactorDataset) -> models.LatentModel:
+    """The compiled model of a run, its weights drawn from the run's seed."""
+    keras.utils.set_random_seed(config.seed)
+    hyperparameters = dict(config.hyperparameters)
+    if config.num_labels:
+        hyperparameters["label_sizes"] = list(dataset.factor_sizes)
+    model = models.build(
+        config.method,
+        dataset.image_shape,
+        config.num_latents,
+        network=config.network,
+        width=config.width,
+        encoder_options=dict(config.encoder_options),
+        decoder_options=dict(config.decoder_options),
+        **hyperparameters,
+    )
+    jit = {"on": {"jit_compile": True}, "off": {"jit_compile": False}}
+    model.compile(**jit.get(config.jit, {}))
+    if not model.optimizer.built:
+        model.optimizer.build(model.trainable_variables)
+    return model
+
+
+def describe_model(model: models.LatentModel) -> dict[str, Any]:
+    """What the method made of the settings, for the record."""
+    described: dict[str, Any] = {
+        "parameters": int(sum(np.prod(w.shape) for w in model.trainable_variables)),
+        "optimizer": _plain_config(model.optimizer.get_config()),
+        "recipe": model.recipe,
+    }
+    if model.reconstruction is not None:
+        described["reconstruction"] = vars(model.reconstruction)
+    if model.quantizer is not None:
+        described["quantizer"] = {
+            "class": type(model.quantizer).__name__,
+            **_plain_config(model.quantizer.get_config()),
+        }
+    return described
+
+
+def _plain_config(config: dict[str, Any]) -> dict[str, Any]:
+    kinds = (str, int, float, bool, list, tuple, dict, type(None))
+    return {
+        name: value if isinstance(value, kinds) else repr(value)
+        for name, value in config.items()
+    }
+
+
+def make_stream(
+    config: RunConfig, dataset: FactorDataset, start: int
+) -> tf.data.Dataset:
+    """Batches from number `start` on; batch `t` depends on the seed and `t` alone."""
+    stream = dataset.as_tf_dataset(config.batch_size, config.seed, start=start)
+    if not config.num_labels:
+        return stream
+    return tf.data.Dataset.zip((stream, _labelled(config, dataset, start)))
+
+
+def _labelled(config: RunConfig, dataset: FactorDataset, start: int) -> tf.data.Dataset:
+    """Batches `(images, labels)` drawn from the labelled few."""
+    labels, images = dataset.sample(config.num_labels, seed=config.seed)
+
+    def choose(step: np.int64) -> np.ndarray:
+        generator = np.random.default_rng([config.seed, _LABELLED, int(step)])
+        return generator.integers(0, config.num_labels, config.batch_size)
+
+    def batch(step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        rows = tf.numpy_function(choose, [step], tf.int64, stateful=False)
+        rows = tf.ensure_shape(rows, (config.batch_size,))
+        return tf.gather(images, rows), tf.gather(labels, rows)
+
+    return tf.data.Dataset.range(start, tf.int64.max).map(batch)

@@ -1,0 +1,228 @@
+"""The loop over training steps: logging, evaluation, checkpoints, stopping."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from experiments.running.progress import Progress
+from experiments.running.strategies import make_step
+from experiments.settings.config import RunConfig
+from experiments.storage.checkpoints import (
+    CheckpointStore,
+    Snapshot,
+    apply_snapshot,
+    take_snapshot,
+    training_values,
+)
+from experiments.storage.run_directory import RunDirectory
+from qlayers.callbacks import StopOnNonFinite
+
+# Time that may go into copying variables for checkpoints.
+_CHECKPOINT_SHARE = 0.02
+
+FINISHED, STOPPED, DIVERGED = "finished", "stopped", "diverged"
+
+
+@dataclass
+class Hooks:
+    """What the loop calls.
+
+    Attributes:
+        log: With the step and the loss terms, every `log_every` steps.
+        evaluate: With the step, every `evaluate_every` steps, before the first and
+            after the last.
+        stopping: Whether to stop after the current step.
+        report: With a line of text for the user.
+    """
+
+    log: Callable[[int, dict[str, float]], None]
+    evaluate: Callable[[int], None]
+    stopping: Callable[[], bool] = lambda: False
+    report: Callable[[str], None] = print
+
+
+class TrainingLoop:
+    """Trains a compiled model from its last checkpoint to the end.
+
+    What a step does depends on the checkpoint and the step's number alone, and rows of
+    the history that were written after the checkpoint are cut off and made again, so
+    that an interrupted run ends like one that was not.
+
+    A run whose loss is no longer finite ends with its last good state, which also
+    becomes its newest checkpoint.
+
+    Args:
+        config: Of the run.
+        directory: Where checkpoints and history go.
+        model: Compiled model.
+        hooks: What to call.
+        strategy: The strategy that the model was built under, or None.
+        writes: Whether this process writes files; other workers only take part.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        directory: RunDirectory,
+        model: Any,
+        hooks: Hooks,
+        strategy: Any = None,
+        writes: bool = True,
+    ) -> None:
+        self.config = config
+        self.directory = directory
+        self.model = model
+        self.hooks = hooks
+        self.strategy = strategy
+        self.writes = writes
+        self.store = CheckpointStore(directory.checkpoints, report=hooks.report)
+        # Copies fall on rows, where all running means are 0.
+        self.guard = StopOnNonFinite(config.log_every, report=hooks.report)
+        self.guard.set_model(model)
+        self.step = 0
+        self._saved_step = -1
+        self._saved_time = time.monotonic()
+        self._interval = config.checkpoint_seconds
+        self._copying = float("inf")
+
+    def restore(self) -> int:
+        """Loads the last good checkpoint.
+
+        Returns:
+            The step to go on from.
+        """
+        snapshot = self.store.latest()
+        if snapshot is not None:
+            apply_snapshot(self.model, snapshot)
+            self.step = self._saved_step = snapshot.step
+        if self.writes:
+            last = -1 if snapshot is None else self.step
+            self.directory.history.cut_after(last)
+            self.directory.evaluations.cut_after(last)
+        return self.step
+
+    def run(self, batches: Any) -> str:
+        """Trains to the end of the run.
+
+        Args:
+            batches: Iterable of batches from `self.step` on.
+
+        Returns:
+            `"finished"`, `"stopped"` if it was told to, or `"diverged"`.
+        """
+        try:
+            return self._run(batches)
+        finally:
+            # After an error too: what is being written is good.
+            self.store.wait()
+
+    def _run(self, batches: Any) -> str:
+        config = self.config
+        progress = Progress(config.steps, config.batch_size, start=self.step)
+        iterator = iter(batches)
+        train, read = make_step(self.model, self.strategy)
+        self.guard.begin(self.step)
+        if self.step == 0 and self._saved_step < 0:
+            self.hooks.evaluate(0)
+        self._saved_time = time.monotonic()
+        while self.step < config.steps:
+            outcome = self.advance(train, read, iterator, progress)
+            if outcome is not None:
+                return outcome
+        return FINISHED
+
+    def advance(
+        self, train: Any, read: Any, iterator: Any, progress: Progress
+    ) -> str | None:
+        """Takes one step and does what is due after it.
+
+        Args:
+            train, read: What `make_step` returned.
+            iterator: Of batches.
+            progress: Shown to the user.
+
+        Returns:
+            Why the run ends here, or None if it does not.
+        """
+        config = self.config
+        logs = train(iterator)
+        self.step += 1
+        finished = self.step >= config.steps
+        row = self.step % config.log_every == 0 or finished
+        if not self._is_good(read, logs, row):
+            return self._end_with_good_state()
+        if row:
+            self._log(read(logs), progress)
+        if self.step % config.evaluate_every == 0 or finished:
+            self.hooks.evaluate(self.step)
+            progress.restart_clock()
+        stopping = self._is_told_to_stop()
+        due = finished or stopping or self._is_due()
+        if due and not self._save_if_good():
+            return self._end_with_good_state()
+        return STOPPED if stopping and not finished else None
+
+    def _is_good(self, read: Callable[[Any], Any], logs: Any, row: bool) -> bool:
+        # Replicas' running means must be added up first, which is not free.
+        if self.strategy is not None and not row:
+            return True
+        return self.guard.check(self.step, read(logs))
+
+    def _end_with_good_state(self) -> str:
+        self.step = self.guard.restored_step or 0
+        self.model.reset_metrics()
+        if self.writes:
+            self.store.remove_after(self.step)
+        if not self.store.path_of(self.step).exists():
+            self._save(take_snapshot(self.model, self.step))
+        return DIVERGED
+
+    def _log(self, logs: Any, progress: Progress) -> None:
+        terms = {name: float(np.asarray(value)) for name, value in logs.items()}
+        self.model.reset_metrics()
+        if self.writes:
+            progress.update(self.step, terms)
+            self.directory.history.append({"step": self.step, **terms})
+        self.hooks.log(self.step, terms)
+
+    def _is_told_to_stop(self) -> bool:
+        # Workers copy variables together: one of them cannot save alone.
+        return self.config.strategy != "multiworker" and self.hooks.stopping()
+
+    def _is_due(self) -> bool:
+        if self.config.strategy == "multiworker":
+            # Workers must copy at the same step; their clocks differ.
+            return self.step % self.config.log_every == 0
+        return (
+            time.monotonic() - self._saved_time >= self._interval
+            and not self.store.busy
+        )
+
+    def _save_if_good(self) -> bool:
+        """Saves the state of this step; returns False if it is not finite."""
+        if self._saved_step == self.step:
+            return True
+        start = time.monotonic()
+        snapshot = take_snapshot(self.model, self.step)
+        if not self.guard.verify(training_values(self.model, snapshot)):
+            return False
+        self._save(snapshot)
+        # The least time seen: a busy moment must not stretch the interval.
+        self._copying = min(self._copying, self._saved_time - start)
+        self._interval = max(
+            self.config.checkpoint_seconds, self._copying / _CHECKPOINT_SHARE
+        )
+        return True
+
+    def _save(self, snapshot: Snapshot) -> None:
+        if self.writes:
+            self.store.save(snapshot, before=self._sync_rows)
+        self._saved_step = snapshot.step
+        self._saved_time = time.monotonic()
+
+    def _sync_rows(self) -> None:
+        self.directory.history.sync()
+        self.directory.evaluations.sync()

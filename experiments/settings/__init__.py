@@ -1,0 +1,1 @@
+"""What a run is: its config, flags, hyperparameters and recipes."""

@@ -1,0 +1,51 @@
+"""What the launchers share: readable errors and exit codes."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+from absl import app, flags
+
+from experiments.storage.folder_lock import WorkdirInUseError
+
+# Flags that are defined here belong to the launcher: its --help lists them.
+flags.disclaim_key_flags()
+
+BAD_USAGE, IN_USE, DIVERGED, TERMINATED = 2, 3, 4, 143
+
+
+def launch(main: Callable[[Sequence[str]], int | None]) -> None:
+    """Runs a launcher; what a user can put right is said in one line."""
+
+    def guarded(arguments: Sequence[str]) -> int | None:
+        if len(arguments) > 1:
+            return _complain(f"Unexpected arguments: {' '.join(arguments[1:])}.")
+        try:
+            return main(arguments)
+        except (ValueError, TypeError, FloatingPointError, OSError) as error:
+            if flags.FLAGS.debug:
+                raise
+            return _complain(str(error))
+        except WorkdirInUseError as error:
+            print(error, file=sys.stderr)
+            return IN_USE
+
+    flags.DEFINE_bool("debug", False, "Show where an error was raised.")
+    app.run(guarded)
+
+
+def define_workdir(text: str) -> None:
+    """Defines the flag that every launcher of runs needs."""
+    flags.DEFINE_string("workdir", None, text)
+    flags.register_validator(
+        "workdir", bool, message="Name a folder, for example --workdir=runs/first."
+    )
+
+
+def exit_code(outcome: str) -> int | None:
+    """What a process returns for an outcome of `TrainingRun.run`."""
+    return {"stopped": TERMINATED, "diverged": DIVERGED}.get(outcome)
+
+
+def _complain(text: str) -> int:
+    print(f"{text}\n--help lists all flags.", file=sys.stderr)
+    return BAD_USAGE

@@ -1,0 +1,161 @@
+"""The flags that describe a run, and the config they make."""
+
+from typing import Any
+
+from absl import flags
+
+from experiments.settings import config as run_config
+from experiments.settings.hyperparameters import parse_assignment, parse_value
+from experiments.settings.recipes import NUM_FACTORS, PROFILES
+from models import METHODS
+from models.networks.choice import FAMILIES
+
+_HYPERPARAMETERS = {
+    "learning_rate": "Learning rate, or a schedule: cosine(1e-3,1e-5).",
+    "weight_decay": "Decoupled weight decay.",
+    "beta": "Weight of the divergence (beta-VAE, beta-TCVAE, Cliff's).",
+    "num_values": "Values in a codebook, or categories.",
+    "kl_weight": "Weight of the divergence of discrete posteriors.",
+    "tc_weight": "Weight of the total correlation.",
+    "klm_weight": "Weight of the kernel multiinformation (Tripod).",
+    "nhp_weight": "Weight of the normalized Hessian penalty (Tripod).",
+}
+
+
+def define_run_flags(with_names: bool = True) -> None:
+    """Defines the flags of `experiments.train`; sweeps share most of them.
+
+    Args:
+        with_names: Whether to define method, dataset and seed as single values.
+    """
+    if with_names:
+        flags.DEFINE_enum("method", "qlae", sorted(METHODS), "What to train.")
+        flags.DEFINE_enum(
+            "dataset", "mini_shapes3d", sorted(NUM_FACTORS), "What to train on."
+        )
+        flags.DEFINE_integer("seed", 0, "Of weights, noise and data order.")
+    flags.DEFINE_enum(
+        "profile",
+        "paper",
+        sorted(PROFILES),
+        "Recipe to start from: the papers' settings, or small images and networks that "
+        "two cores train in minutes.",
+    )
+    for name, text in (
+        ("steps", "Training steps."),
+        ("batch_size", "Images in a step, over all replicas."),
+        ("image_size", "Side of the images."),
+        ("num_latents", "Number of latents."),
+        ("num_labels", "Labelled images, for supervised methods."),
+        ("evaluate_every", "Steps between evaluations."),
+        ("evaluation_size", "Images of an evaluation."),
+        ("log_every", "Steps between rows of the history."),
+    ):
+        flags.DEFINE_integer(name, None, f"{text} Default: the recipe's.")
+    flags.DEFINE_enum(
+        "network", None, sorted(FAMILIES), "Networks. Default: the recipe's."
+    )
+    flags.DEFINE_float(
+        "width", None, "Multiplies the networks' channels. Default: the recipe's."
+    )
+    flags.DEFINE_multi_string(
+        "set",
+        [],
+        "Any hyperparameter of the method: --set=commit_weight=0.1 (--dry_run lists "
+        "them)",
+    )
+    for name, example in (
+        ("encoder", "preserving_layers=0"),
+        ("decoder", "preserving_layers=0"),
+        ("dataset", "variant=toy"),
+    ):
+        flags.DEFINE_multi_string(
+            f"{name}_option",
+            [],
+            f"An option of the {name}: --{name}_option={example}",
+        )
+    for name, text in _HYPERPARAMETERS.items():
+        flags.DEFINE_string(name, None, f"{text} Default: the recipe's.")
+    flags.DEFINE_float(
+        "psnr_threshold",
+        None,
+        "Least PSNR in dB of a reported checkpoint. Default: the recipe's; 0 for none.",
+    )
+    flags.DEFINE_enum(
+        "select",
+        None,
+        run_config.SELECTIONS,
+        "How the reported checkpoint is chosen. Default: the recipe's.",
+    )
+    flags.DEFINE_enum(
+        "metrics",
+        "standard",
+        ["fast", "standard", "all"],
+        "Final metrics; fast leaves out DCI, all adds what takes minutes.",
+    )
+    flags.DEFINE_enum(
+        "protocol", "paper", ["paper", "standalone", "tripod"], "InfoMEC's protocol."
+    )
+    flags.DEFINE_enum(
+        "strategy", "none", run_config.STRATEGIES, "tf.distribute strategy."
+    )
+    flags.DEFINE_enum("jit", "auto", run_config.JIT, "XLA: auto is on for GPUs.")
+    flags.DEFINE_enum(
+        "mixed_precision", "none", run_config.PRECISIONS, "Dtype of the networks."
+    )
+    flags.DEFINE_bool("deterministic", False, "Refuse operations that may vary.")
+    flags.DEFINE_string(
+        "data_dir", None, "Where prepared datasets are. Default: TFDS's."
+    )
+    flags.DEFINE_float(
+        "checkpoint_seconds", 4.0, "Longest training time between checkpoints."
+    )
+    flags.DEFINE_integer("threads", 0, "Threads of TensorFlow; 0 for all cores.")
+
+
+def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings and hyperparameters that were given on the command line.
+
+    Args:
+        values: absl's `FLAGS`.
+    """
+    settings: dict[str, Any] = {}
+    for name in (
+        "steps",
+        "batch_size",
+        "image_size",
+        "num_latents",
+        "num_labels",
+        "evaluate_every",
+        "evaluation_size",
+        "log_every",
+        "network",
+        "width",
+        "psnr_threshold",
+        "select",
+    ):
+        if getattr(values, name) is not None:
+            settings[name] = getattr(values, name)
+    if settings.get("psnr_threshold") == 0:
+        settings["psnr_threshold"] = None
+    for name in ("encoder", "decoder", "dataset"):
+        given = getattr(values, f"{name}_option")
+        if given:
+            settings[f"{name}_options"] = dict(map(parse_assignment, given))
+    for name in (
+        "metrics",
+        "protocol",
+        "strategy",
+        "jit",
+        "mixed_precision",
+        "deterministic",
+        "data_dir",
+        "checkpoint_seconds",
+        "threads",
+    ):
+        settings[name] = getattr(values, name)
+    hyperparameters = dict(map(parse_assignment, values.set))
+    for name in _HYPERPARAMETERS:
+        if getattr(values, name) is not None:
+            hyperparameters[name] = parse_value(getattr(values, name))
+    return settings, hyperparameters

@@ -1,0 +1,198 @@
+"""Checkpoints of everything that training changes."""
+
+import json
+import threading
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from experiments.storage.files import write_atomically
+from qlayers.callbacks.stop_on_non_finite import optimizers_of
+
+_STATE = "state"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The values of a model's variables at one step.
+
+    Attributes:
+        step: Training steps done.
+        arrays: Value of each variable, in the order of `all_variables`.
+        state: Further numbers, as JSON.
+    """
+
+    step: int
+    arrays: list[np.ndarray]
+    state: dict[str, Any]
+
+
+def all_variables(model: keras.Model) -> list[Any]:
+    """Weights, random states, running means and optimizer states, in a fixed order."""
+    variables = [*model.variables, *model.metrics_variables]
+    for optimizer in optimizers_of(model):
+        variables.extend(optimizer.variables)
+    return list({id(variable): variable for variable in variables}.values())
+
+
+def take_snapshot(model: keras.Model, step: int, **state: Any) -> Snapshot:
+    """Copies all variables out of a model."""
+    arrays = [np.array(variable) for variable in all_variables(model)]
+    return Snapshot(step, arrays, state)
+
+
+def training_values(model: keras.Model, snapshot: Snapshot) -> list[np.ndarray]:
+    """The values of a snapshot without running means, which may be NaN for a reason."""
+    means = {id(variable) for variable in model.metrics_variables}
+    pairs = zip(all_variables(model), snapshot.arrays, strict=True)
+    return [array for variable, array in pairs if id(variable) not in means]
+
+
+def apply_snapshot(model: keras.Model, snapshot: Snapshot) -> None:
+    """Puts the values back; the model must be built and compiled alike."""
+    variables = all_variables(model)
+    shapes = [tuple(variable.shape) for variable in variables]
+    found = [array.shape for array in snapshot.arrays]
+    if shapes != found:
+        raise ValueError(
+            f"The checkpoint of step {snapshot.step} does not fit this model: it has "
+            f"{len(found)} variables, the model {len(shapes)}, or their shapes differ."
+        )
+    for variable, array in zip(variables, snapshot.arrays, strict=True):
+        variable.assign(array)
+
+
+def write_snapshot(path: Path, snapshot: Snapshot) -> None:
+    """Writes a snapshot as one `.npz` file, whole or not at all."""
+    state = json.dumps({"step": snapshot.step, **snapshot.state}).encode()
+    entries = {f"v{i:05d}": array for i, array in enumerate(snapshot.arrays)}
+    entries[_STATE] = np.frombuffer(state, np.uint8)
+    write_atomically(path, lambda partial: np.savez(partial, **entries))
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """Reads a snapshot; every entry has a checksum, which is verified.
+
+    Raises:
+        ValueError: The file is truncated, damaged or something else.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            state = json.loads(file[_STATE].tobytes().decode())
+            names = sorted(name for name in file.files if name != _STATE)
+            arrays = [file[name] for name in names]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    step = state.pop("step")
+    return Snapshot(step, arrays, state)
+
+
+class CheckpointStore:
+    """The last two checkpoints of a run, written in the background.
+
+    Args:
+        folder: Where they are.
+        keep: How many to keep.
+        report: Called with a line of text when something is wrong.
+
+    Example:
+
+    ```python
+    store = CheckpointStore(Path("run/checkpoints"))
+    store.save(take_snapshot(model, step))
+    store.wait()
+    snapshot = store.latest()
+    ```
+    """
+
+    def __init__(
+        self, folder: Path, keep: int = 2, report: Callable[[str], None] = print
+    ) -> None:
+        self.folder = folder
+        self.keep = keep
+        self.report = report
+        self.write_seconds = 0.0
+        self._thread: threading.Thread | None = None
+        self._error: Exception | None = None
+
+    def save(
+        self, snapshot: Snapshot, before: Callable[[], None] | None = None
+    ) -> None:
+        """Starts writing a snapshot; waits for the one before it.
+
+        Args:
+            snapshot: What to write.
+            before: Called first in the background: what must be on disk before.
+        """
+        self.wait()
+        self._thread = threading.Thread(
+            target=self._write, args=(snapshot, before), name="checkpoint"
+        )
+        self._thread.start()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a checkpoint is being written."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def wait(self) -> bool:
+        """Waits until nothing is being written.
+
+        Returns:
+            Whether the last write succeeded. A failure, such as a full disk, is
+            reported; the checkpoints from before are kept.
+        """
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        error, self._error = self._error, None
+        if error is not None:
+            kept = [path.name for path in self.files()]
+            self.report(
+                f"A checkpoint could not be written ({error}). Training goes on; the "
+                f"last good ones are kept: {', '.join(kept) or 'none yet'}."
+            )
+        return error is None
+
+    def _write(self, snapshot: Snapshot, before: Callable[[], None] | None) -> None:
+        start = time.perf_counter()
+        try:
+            if before is not None:
+                before()
+            write_snapshot(self.path_of(snapshot.step), snapshot)
+            for path in self.files()[: -self.keep]:
+                path.unlink(missing_ok=True)
+        except Exception as error:
+            self._error = error
+        self.write_seconds = time.perf_counter() - start
+
+    def path_of(self, step: int) -> Path:
+        """Name of the checkpoint of a step."""
+        return self.folder / f"step-{step:09d}.npz"
+
+    def files(self) -> list[Path]:
+        """Checkpoints from the oldest to the newest."""
+        return sorted(self.folder.glob("step-?????????.npz"))
+
+    def remove_after(self, step: int) -> None:
+        """Removes the checkpoints that were taken after a step."""
+        self.wait()
+        for path in self.files():
+            if path > self.path_of(step):
+                path.unlink(missing_ok=True)
+
+    def latest(self) -> Snapshot | None:
+        """The newest intact checkpoint; damaged ones are reported and put aside."""
+        for path in reversed(self.files()):
+            try:
+                return read_snapshot(path)
+            except ValueError as error:
+                self.report(f"{error}. The checkpoint before it is used instead.")
+                path.rename(path.with_suffix(".damaged"))
+        return None

@@ -1,0 +1,1 @@
+"""Many runs: the plan, where trials run, and each trial."""

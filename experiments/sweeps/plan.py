@@ -1,0 +1,96 @@
+"""The runs of a sweep, each checked before the first is started."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.settings.config import RunConfig, resolve
+from experiments.settings.hyperparameters import parse_value
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of a sweep.
+
+    Attributes:
+        name: Its folder below the sweep's.
+        config: Its settings.
+    """
+
+    name: str
+    config: RunConfig
+
+
+def parse_grid(texts: Sequence[str]) -> dict[str, list[Any]]:
+    """Values to try by name, from `name=value,value,...`."""
+    grid: dict[str, list[Any]] = {}
+    for text in texts:
+        name, separator, values = text.partition("=")
+        if not separator or not values or not name.isidentifier():
+            raise ValueError(f"Expected name=value,value,... and received {text!r}.")
+        grid[name] = [parse_value(value) for value in values.split(",")]
+    return grid
+
+
+def parse_seeds(texts: Sequence[str]) -> list[int]:
+    """Seeds as numbers."""
+    for text in texts:
+        if not text.strip().isdecimal():
+            raise ValueError(f"Seeds are numbers from 0 on, received {text!r}.")
+    return [int(text) for text in texts]
+
+
+def plan_sweep(
+    methods: Sequence[str],
+    datasets: Sequence[str],
+    seeds: Sequence[int],
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    profile: str = "paper",
+    settings: Mapping[str, Any] | None = None,
+    hyperparameters: Mapping[str, Any] | None = None,
+) -> list[Trial]:
+    """All combinations of methods, datasets, grid values and seeds.
+
+    Args:
+        methods: Names of methods.
+        datasets: Names of datasets.
+        seeds: Seeds.
+        grid: Hyperparameters to vary; every method must have them.
+        profile: Recipes to start from.
+        settings: For every run.
+        hyperparameters: For every run.
+
+    Example:
+
+    ```python
+    plan_sweep(["ae", "qlae"], ["mini_shapes3d"], [0, 1], {"weight_decay": [0, 0.1]})
+    ```
+    """
+    grid = grid or {}
+    points = [
+        dict(zip(grid, values, strict=True))
+        for values in itertools.product(*grid.values())
+    ]
+    trials = []
+    for dataset, method, point, seed in itertools.product(
+        datasets, methods, points, seeds
+    ):
+        config = resolve(
+            method,
+            dataset,
+            profile,
+            seed=seed,
+            settings=settings,
+            hyperparameters={**(hyperparameters or {}), **point},
+        )
+        varied = [f"{name}={value}" for name, value in point.items()]
+        name = "-".join([dataset, method, *varied, f"seed{seed}"])
+        trials.append(Trial(name.replace("/", "_"), config))
+    if not trials:
+        raise ValueError("The sweep is empty: name methods, datasets and seeds.")
+    names = [trial.name for trial in trials]
+    if len(set(names)) < len(names):
+        raise ValueError("A method, dataset, value or seed is named twice.")
+    return trials

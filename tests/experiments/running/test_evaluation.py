@@ -1,0 +1,101 @@
+"""What is scored, and which checkpoint is chosen."""
+
+import numpy as np
+import pytest
+
+import models
+from experiments.running.evaluation import selection_rule
+from experiments.running.latents import latents_of, measure_gap
+from experiments.running.setup import load_dataset
+from tests.experiments.runs import tiny_config
+
+
+def build(method, **hyperparameters):
+    return models.build(
+        method, (32, 32, 3), 4, network="locatello", width=0.125, **hyperparameters
+    )
+
+
+@pytest.fixture(scope="module")
+def images():
+    return load_dataset(tiny_config()).sample(70, seed=1, dtype="uint8")[1]
+
+
+def softmax(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def bce(images, logits):
+    return np.mean(np.logaddexp(0, logits) - images * logits)
+
+
+def test_quantized_values_are_scored_as_codes_values(images):
+    model = build("qlae")
+    latents, discrete = latents_of("qlae", model, images)
+    assert discrete
+    table = np.asarray(model.quantizer.value_table())
+    codes = model.codes(images)
+    wanted = np.stack([table[j][codes[:, j]] for j in range(4)], axis=1)
+    np.testing.assert_array_equal(latents, wanted)
+
+
+def test_unordered_codes_are_scored_as_indices(images):
+    latents, discrete = latents_of("qvae", build("qvae"), images)
+    assert discrete
+    assert np.issubdtype(latents.dtype, np.integer)
+    assert latents.shape == (70, 4)
+
+
+def test_relaxed_categories_are_scored_as_expected_values(images):
+    model = build("d_vae")
+    latents, discrete = latents_of("d_vae", model, images)
+    assert not discrete
+    logits = np.asarray(model.quantizer_inputs(images / np.float32(255)))
+    values = np.linspace(-1, 1, 64)
+    wanted = softmax(logits.reshape(70, 4, 64).astype("float64")) @ values
+    np.testing.assert_allclose(latents, wanted, atol=1e-5)
+
+
+def test_gap_of_categories_against_numpy(images):
+    model = build("d_vae", reduction="mean")
+    pixels = images / np.float32(255)
+    logits = np.asarray(model.quantizer_inputs(pixels)).reshape(70, 4, 64)
+    values = np.linspace(-1, 1, 64)
+    soft, hard = softmax(logits) @ values, values[logits.argmax(axis=-1)]
+    losses = []
+    for z in (soft, hard):
+        outputs = np.asarray(model.decoder(z.astype("float32")))
+        # Batches of 64 and 6 images count alike.
+        parts = [bce(pixels[p], outputs[p]) for p in (slice(64), slice(64, None))]
+        losses.append(np.mean(parts))
+    found = measure_gap(model, images)
+    assert found.soft_loss == pytest.approx(losses[0], rel=1e-5)
+    assert found.hard_loss == pytest.approx(losses[1], rel=1e-5)
+    assert found.gap > 0
+
+
+def test_gap_vanishes_on_the_grid(images):
+    model = build("tripod", nhp_weight=0.0, klm_weight=0.0)
+    # Zero encoder weights put every latent at tanh(0) = 0; with 13 values that is one.
+    assert measure_gap(model, images).gap > 0
+    model = build("tripod", nhp_weight=0.0, klm_weight=0.0, num_values=13)
+    model.encoder.set_weights([0 * w for w in model.encoder.get_weights()])
+    assert measure_gap(model, images).gap == 0
+
+
+def test_reconstruction_filter_then_best_infom(tmp_path):
+    rule = selection_rule(tiny_config(psnr_threshold=30.0), tmp_path / "b.weights.h5")
+    good = {"psnr/psnr": 31.0, "infomec/modularity": 0.5}
+    assert rule.accepts(good, None)
+    assert rule.accepts(good, 0.4)
+    assert not rule.accepts(good, 0.6)
+    assert not rule.accepts({"psnr/psnr": 29.9, "infomec/modularity": 0.9}, None)
+
+
+def test_smallest_gap_without_labels(tmp_path):
+    config = tiny_config(select="straight_through_gap")
+    rule = selection_rule(config, tmp_path / "b.weights.h5")
+    assert rule.accepts({"straight_through_gap/gap": 0.1}, 0.2)
+    assert not rule.accepts({"straight_through_gap/gap": 0.3}, 0.2)
+    assert selection_rule(tiny_config(select="last"), tmp_path) is None

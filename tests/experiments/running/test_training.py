@@ -1,0 +1,282 @@
+"""A run that is interrupted ends like one that is not."""
+
+import errno
+import json
+import re
+
+import numpy as np
+import pytest
+
+from experiments.running.training_loop import DIVERGED, FINISHED, STOPPED, TrainingLoop
+from experiments.running.training_run import NOTHING_TO_DO, TrainingRun
+from experiments.storage.checkpoints import CheckpointStore, read_snapshot
+from experiments.storage.folder_lock import WorkdirInUseError
+from experiments.storage.run_directory import RunDirectory
+from tests.experiments.runs import tiny_config
+
+
+def quiet(text):
+    del text
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    """A run that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert TrainingRun(tiny_config(), folder, quiet, pictures=False).run() == FINISHED
+    return folder
+
+
+def assert_same_result(ours, theirs):
+    a, b = (
+        CheckpointStore(folder / "checkpoints").latest() for folder in (ours, theirs)
+    )
+    assert a.step == b.step == tiny_config().steps
+    for left, right in zip(a.arrays, b.arrays, strict=True):
+        np.testing.assert_array_equal(left, right)
+    for name in ("history.jsonl", "evaluations.jsonl"):
+        assert (ours / name).read_text() == (theirs / name).read_text()
+    scores = [json.loads((f / "metrics.json").read_text()) for f in (ours, theirs)]
+    assert scores[0]["scores"] == scores[1]["scores"]
+    assert scores[0]["checkpoint"] == scores[1]["checkpoint"]
+
+
+class Crash(Exception):
+    """Stands for a kill: nothing is tidied up after it."""
+
+
+def checkpoint_at(monkeypatch, *steps):
+    """Makes checkpoints due at given steps instead of after some seconds."""
+    monkeypatch.setattr(TrainingLoop, "_is_due", lambda self: self.step in steps)
+
+
+def crash_at(run, step):
+    """Makes a run raise after its hook of a step, without a last checkpoint."""
+    log = run._log
+
+    def crashing(at, terms):
+        log(at, terms)
+        if at == step:
+            raise Crash
+
+    run._log = crashing
+    with pytest.raises(Crash):
+        run.run()
+
+
+def test_workdir_contents(whole_run):
+    config = json.loads((whole_run / "config.json").read_text())
+    assert config["hyperparameters"]["commit_weight"] == 0.01
+    assert config["model"]["optimizer"]["learning_rate"] == pytest.approx(1e-3)
+    assert config["provenance"]["packages"]["keras"]
+    metrics = json.loads((whole_run / "metrics.json").read_text())
+    assert 0 <= metrics["scores"]["infomec/modularity"] <= 1
+    assert metrics["settings"]["samples"] == 200
+    steps = [json.loads(r)["step"] for r in (whole_run / "history.jsonl").open()]
+    assert steps == [2, 4, 6, 8, 10, 12]
+    evaluated = [
+        json.loads(r)["step"] for r in (whole_run / "evaluations.jsonl").open()
+    ]
+    assert evaluated == [0, 6, 12]
+    assert not list(whole_run.rglob("partial-*"))
+
+
+def test_reported_checkpoint_is_the_best_infom(whole_run):
+    rows = [json.loads(r) for r in (whole_run / "evaluations.jsonl").open()]
+    chosen = json.loads((whole_run / "metrics.json").read_text())["checkpoint"]
+    best = max(row["infomec/modularity"] for row in rows)
+    assert chosen["value"] == best
+
+
+def test_exported_networks_need_qlayers_alone(whole_run):
+    import keras
+
+    encoder = keras.models.load_model(whole_run / "encoder.keras")
+    decoder = keras.models.load_model(whole_run / "decoder.keras")
+    images = np.random.default_rng(0).random((2, 32, 32, 3), dtype="float32")
+    assert decoder(encoder(images)).shape == (2, 32, 32, 3)
+
+
+def test_finished_run_has_nothing_to_do(whole_run):
+    said = []
+    before = (whole_run / "metrics.json").read_bytes()
+    run = TrainingRun(tiny_config(), whole_run, said.append, pictures=False)
+    assert run.run() == NOTHING_TO_DO
+    assert "nothing left to do" in said[0]
+    assert (whole_run / "metrics.json").read_bytes() == before
+
+
+def test_crashed_run_continues_bit_for_bit(whole_run, tmp_path, monkeypatch):
+    # The checkpoint is in the middle of a row's running means, and rows of steps 6 and
+    # 8 and an evaluation have been written since.
+    checkpoint_at(monkeypatch, 5)
+    crash_at(TrainingRun(tiny_config(), tmp_path, quiet, pictures=False), 8)
+    assert '"step": 8' in (tmp_path / "history.jsonl").read_text()
+    said = []
+    again = TrainingRun(tiny_config(), tmp_path, said.append, pictures=False)
+    assert again.run() == FINISHED
+    assert re.match(r"Continuing .* from step 5\.", said[0])
+    assert_same_result(whole_run, tmp_path)
+
+
+def test_stopped_run_saves_and_continues(whole_run, tmp_path):
+    run = TrainingRun(tiny_config(), tmp_path, quiet, pictures=False)
+    log = run._log
+    run._log = lambda step, *rest: (log(step, *rest), step >= 4 and run._stop.set())
+    assert run.run() == STOPPED
+    assert (
+        read_snapshot(CheckpointStore(tmp_path / "checkpoints").files()[-1]).step == 4
+    )
+    assert TrainingRun(tiny_config(), tmp_path, quiet, pictures=False).run() == FINISHED
+    assert_same_result(whole_run, tmp_path)
+
+
+def test_damaged_checkpoint_falls_back(whole_run, tmp_path, monkeypatch):
+    checkpoint_at(monkeypatch, 3, 5, 7)
+    crash_at(TrainingRun(tiny_config(), tmp_path, quiet, pictures=False), 8)
+    kept = CheckpointStore(tmp_path / "checkpoints").files()
+    assert [path.name for path in kept] == ["step-000000005.npz", "step-000000007.npz"]
+    newest = kept[-1]
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    newest.write_bytes(bytes(content))
+    said = []
+    again = TrainingRun(tiny_config(), tmp_path, said.append, pictures=False)
+    assert again.run() == FINISHED
+    assert "step-000000007.npz is damaged" in said[0]
+    assert "from step 5" in said[1]
+    assert_same_result(whole_run, tmp_path)
+
+
+def test_full_disk_keeps_the_last_good_checkpoint(tmp_path, monkeypatch):
+    from experiments.storage import checkpoints
+
+    savez = np.savez
+    calls = []
+
+    def full(path, **entries):
+        calls.append(path)
+        if len(calls) in (3, 4, 5):
+            savez(path, **dict(list(entries.items())[:1]))
+            raise OSError(errno.ENOSPC, "No space left on device")
+        savez(path, **entries)
+
+    monkeypatch.setattr(checkpoints.np, "savez", full)
+    checkpoint_at(monkeypatch, 1, 2, 3, 4, 5, 6)
+    said = []
+    run = TrainingRun(tiny_config(steps=6), tmp_path, said.append, pictures=False)
+    assert run.run() == FINISHED
+    failures = [text for text in said if "No space left" in text]
+    assert len(failures) == 3
+    assert "step-000000001.npz, step-000000002.npz" in failures[0]
+    names = [path.name for path in CheckpointStore(tmp_path / "checkpoints").files()]
+    assert names == ["step-000000002.npz", "step-000000006.npz"]
+    assert not list(tmp_path.rglob("partial-*"))
+
+
+def test_second_process_is_told(tmp_path):
+    with RunDirectory(tmp_path) as first:
+        first.start(tiny_config())
+        run = TrainingRun(tiny_config(), tmp_path, quiet, pictures=False)
+        with pytest.raises(WorkdirInUseError, match="in use by process"):
+            run.run()
+
+
+def test_other_settings_in_the_same_folder_are_refused(tmp_path):
+    with RunDirectory(tmp_path) as directory:
+        directory.start(tiny_config())
+        with pytest.raises(ValueError, match="batch_size: 8 there, 16 now"):
+            directory.start(tiny_config(batch_size=16))
+        assert directory.start(tiny_config(threads=2))
+        assert directory.start(tiny_config(steps=20))
+        assert directory.load_config().steps == 20
+
+
+def test_no_checkpoint_passes_the_filter(tmp_path):
+    config = tiny_config(steps=2, psnr_threshold=99.0)
+    said = []
+    TrainingRun(config, tmp_path, said.append, pictures=False).run()
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert metrics["checkpoint"]["step"] == 2
+    assert "99.0 dB" in metrics["checkpoint"]["note"]
+
+
+def test_failure_before_the_start_leaves_nothing_behind(tmp_path):
+    config = tiny_config(image_size=30)
+    folder = tmp_path / "run"
+    with pytest.raises(ValueError):
+        TrainingRun(config, folder, quiet, pictures=False).run()
+    assert not folder.exists()
+    config = tiny_config(dataset_options={"colour": "red"})
+    with pytest.raises(ValueError, match="'mini_shapes3d' and its options do not"):
+        TrainingRun(config, folder, quiet, pictures=False).run()
+    assert not folder.exists()
+
+
+def poisoned(monkeypatch, step):
+    """Makes the batch of a step NaN, at every start."""
+    from experiments.running import training_run as training
+
+    make_stream = training.make_stream
+
+    def stream(config, dataset, start):
+        batches = make_stream(config, dataset, start).enumerate(start)
+        return batches.map(lambda i, x: _nan_at(i, x, step))
+
+    monkeypatch.setattr(training, "make_stream", stream)
+
+
+def _nan_at(i, images, step):
+    import tensorflow as tf
+
+    images = tf.image.convert_image_dtype(images, tf.float32)
+    return tf.where(i == step - 1, np.float32(np.nan), images)
+
+
+@pytest.mark.parametrize("saves", [(5, 7, 8), ()])
+def test_diverged_run_keeps_the_last_good_state(tmp_path, monkeypatch, saves):
+    poisoned(monkeypatch, 9)
+    checkpoint_at(monkeypatch, *saves)
+    said = []
+    bad = tmp_path / "bad"
+    run = TrainingRun(tiny_config(), bad, said.append, pictures=False)
+    assert run.run() == DIVERGED
+    assert "`loss` is nan at step 9" in said[-2]
+    # Copies are taken at rows, every 2 steps; that of step 8 was never tried.
+    status = json.loads((bad / "status.json").read_text())
+    assert (status["state"], status["step"], status["restored_step"]) == (
+        "diverged",
+        9,
+        6,
+    )
+    kept = CheckpointStore(bad / "checkpoints").latest()
+    assert kept.step == 6
+    assert not (bad / "metrics.json").exists()
+    assert not (bad / "encoder.keras").exists()
+    # A run of the same data that was saved at step 6, and ended there.
+    checkpoint_at(monkeypatch, 6)
+    good = tmp_path / "good"
+    crash_at(TrainingRun(tiny_config(), good, quiet, pictures=False), 8)
+    wanted = CheckpointStore(good / "checkpoints").latest()
+    for ours, theirs in zip(kept.arrays, wanted.arrays, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    rows = [json.loads(r) for r in (bad / "history.jsonl").open()]
+    assert [row["step"] for row in rows] == [2, 4, 6, 8]
+    assert np.isfinite([row["loss"] for row in rows]).all()
+
+
+def test_diverged_run_goes_on_when_the_cause_is_gone(tmp_path, monkeypatch):
+    whole, cured = tmp_path / "whole", tmp_path / "cured"
+    with monkeypatch.context() as patch:
+        poisoned(patch, 9)
+        run = TrainingRun(tiny_config(), cured, quiet, pictures=False)
+        assert run.run() == DIVERGED
+        # And again, from the good state, as long as nothing has changed.
+        run = TrainingRun(tiny_config(), cured, quiet, pictures=False)
+        assert run.run() == DIVERGED
+    poisoned(monkeypatch, -1)
+    for folder in (whole, cured):
+        run = TrainingRun(tiny_config(), folder, quiet, pictures=False)
+        assert run.run() == FINISHED
+    assert not (cured / "status.json").exists()
+    assert_same_result(whole, cured)
