@@ -1,5 +1,6 @@
 """Batches of images that share one factor, encoded: for the two sampled scores."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -25,7 +26,10 @@ class FactorDataset(Protocol):
         """`n` random (sources, images)."""
 
     def images_of(self, sources: Any) -> Any:
-        """The images of given sources, (n, n_s) integers."""
+        """The images of given sources, (n, n_s) integers.
+
+        Where images have traits that are no factor, it also takes a `seed`.
+        """
 
 
 class FactorSampler:
@@ -45,6 +49,9 @@ class FactorSampler:
         self._encode = encode
         self._batch_size = batch_size
         self._generator = np.random.default_rng(seed)
+        # A stream of its own: datasets without nuisances keep their scores.
+        self._nuisance_seeds = np.random.default_rng([seed, 1])
+        self._takes_seed = "seed" in inspect.signature(dataset.images_of).parameters
         sizes = list(dataset.factor_sizes)
         if any(size is None for size in sizes):
             raise ValueError(
@@ -62,8 +69,11 @@ class FactorSampler:
             )
 
     def latents_of(self, sources: IntArray) -> FloatArray:
-        """Encoded images of (n, n_s) sources."""
-        return self._encoded(self._dataset.images_of(sources), len(sources))
+        """Encoded images of (n, n_s) sources; what is no factor is drawn anew."""
+        options = {}
+        if self._takes_seed:
+            options["seed"] = int(self._nuisance_seeds.integers(2**31 - 1))
+        return self._encoded(self._dataset.images_of(sources, **options), len(sources))
 
     def random_latents(self, count: int) -> FloatArray:
         """Encoded images of a random sample of the dataset."""
