@@ -1,20 +1,24 @@
-"""What the launchers share: readable errors and exit codes."""
+"""What the commands share: readable errors and exit codes."""
 
 import sys
 from collections.abc import Callable, Sequence
 
 from absl import app, flags
 
-from experiments.storage.folder_lock import WorkdirInUseError
-
-# Flags that are defined here belong to the launcher: its --help lists them.
+# Flags that are defined here belong to the command: its --help lists them.
 flags.disclaim_key_flags()
 
 BAD_USAGE, IN_USE, DIVERGED, TERMINATED = 2, 3, 4, 143
 
 
+class CommandError(RuntimeError):
+    """An error that ends a command with an exit code of its own."""
+
+    exit_code = 1
+
+
 def launch(main: Callable[[Sequence[str]], int | None]) -> None:
-    """Runs a launcher; what a user can put right is said in one line."""
+    """Runs a command; errors that a user can fix are one line long."""
 
     def guarded(arguments: Sequence[str]) -> int | None:
         if len(arguments) > 1:
@@ -25,16 +29,16 @@ def launch(main: Callable[[Sequence[str]], int | None]) -> None:
             if flags.FLAGS.debug:
                 raise
             return _complain(str(error))
-        except WorkdirInUseError as error:
+        except CommandError as error:
             print(error, file=sys.stderr)
-            return IN_USE
+            return error.exit_code
 
     flags.DEFINE_bool("debug", False, "Show where an error was raised.")
     app.run(guarded)
 
 
 def define_workdir(text: str) -> None:
-    """Defines the flag that every launcher of runs needs."""
+    """Defines the flag that every command on runs needs."""
     flags.DEFINE_string("workdir", None, text)
     flags.register_validator(
         "workdir", bool, message="Name a folder, for example --workdir=runs/first."

@@ -5,9 +5,13 @@ import os
 from pathlib import Path
 from types import TracebackType
 
+from experiments.settings.command_line import IN_USE, CommandError
 
-class WorkdirInUseError(RuntimeError):
+
+class WorkdirInUseError(CommandError):
     """Another process works in the folder."""
+
+    exit_code = IN_USE
 
 
 class FolderLock:
