@@ -1,5 +1,10 @@
 """Keras callbacks: what to watch while a model trains."""
 
+from qlayers.extras import require
+
+require("qlayers.callbacks", "tensorflow", "tensorboard")
+
+
 from qlayers.callbacks.code_statistics import CodeStatistics as CodeStatistics
 from qlayers.callbacks.hyperparameter_summaries import (
     write_hyperparameter_columns as write_hyperparameter_columns,

@@ -5,6 +5,11 @@ result names its settings, prints itself and has `to_json`. `docs/metrics.md` sa
 paper used which metric with which settings.
 """
 
+from qlayers.extras import require
+
+require("qlayers.metrics", "scipy", "sklearn")
+
+
 from qlayers.metrics.beta_vae_score import BetaVAEScoreResult, beta_vae_score
 from qlayers.metrics.bootstrap import Bootstrap
 from qlayers.metrics.dci import DCIResult, dci
