@@ -8,7 +8,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # bfloat16 kernels die there with "Illegal instruction".
 export ONEDNN_MAX_CPU_ISA ?= AVX512_CORE_BF16
 
-.PHONY: venv demo test test-slow lint format bench test-backends test-backends-all clean
+.PHONY: venv demo test test-slow lint format bench docs test-backends test-backends-all clean
 
 venv: $(STAMP)
 
@@ -41,6 +41,10 @@ $(VENV)/.installed-%: $(STAMP)
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.run
+
+# A static site in build/site, without a network; a warning is an error.
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --strict --quiet
 
 # The layer tests; test-backends-all runs everything that is marked for other backends.
 BACKEND_TESTS := tests/quantizers/test_contract.py tests/regularizers/test_contract.py

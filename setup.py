@@ -40,6 +40,7 @@ EXTRAS = {
     ],
     # Sweeps on a cluster: experiments.sweep --engine=ray.
     "ray": ["ray>=2.40"],
+    "docs": ["mkdocs>=1.6", "mkdocstrings[python]>=1.0"],
     # What the benchmarks compare with. Users never need it.
     "bench": ["torch==2.13.0", "vector-quantize-pytorch>=1.20"],
 }
