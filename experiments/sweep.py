@@ -16,22 +16,25 @@ from absl import flags
 
 from experiments.settings import command_line, run_flags
 from experiments.settings.command_line import define_workdir, launch
-from experiments.settings.recipes import NUM_FACTORS
-from experiments.settings.run_flags import define_run_flags, settings_from_flags
+from experiments.settings.run_flags import (
+    define_run_flags,
+    described_methods,
+    settings_from_flags,
+)
 from experiments.storage.folder_lock import FolderLock
 from experiments.sweeps.engines import ENGINES, check_engine, run_local, run_ray
 from experiments.sweeps.plan import Trial, parse_grid, parse_seeds, plan_sweep
 from experiments.sweeps.trial_folder import is_finished, start_trial
 from experiments.sweeps.trial_process import run_trial
-from models import METHODS
+from qlayers import datasets
 
 FLAGS = flags.FLAGS
 define_run_flags(with_names=False)
 for module in (run_flags, command_line):
     flags.adopt_module_key_flags(module)  # so that --help lists them
-flags.DEFINE_list("methods", ["qlae"], f"Of: {', '.join(sorted(METHODS))}.")
+flags.DEFINE_list("methods", ["qlae"], f"What to train.{described_methods()}")
 flags.DEFINE_list(
-    "datasets", ["mini_shapes3d"], f"Of: {', '.join(sorted(NUM_FACTORS))}."
+    "datasets", ["mini_shapes3d"], f"Of: {', '.join(sorted(datasets.names()))}."
 )
 flags.DEFINE_list("seeds", ["0"], "Seeds of the runs.")
 flags.DEFINE_multi_string("grid", [], "A hyperparameter to vary: --grid=beta=1,3,10")

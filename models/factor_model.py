@@ -1,6 +1,6 @@
 """Models with a total-correlation discriminator and two optimizers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -147,3 +147,8 @@ class FactorModel(SavesRandomState, LatentModel):
             zip(gradients, variables, strict=True)
         )
         self.discriminator_tracker.update_state(value)
+
+
+def halves(hyperparameters: Mapping[str, Any]) -> int:
+    """Number of pieces of a batch: two if the discriminator has a batch of its own."""
+    return 2 if hyperparameters.get("two_batches") else 1

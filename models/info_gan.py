@@ -1,6 +1,7 @@
 """InfoWGAN-GP and its quantized-latent version."""
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -15,6 +16,8 @@ from qlayers.backend import Tensor, num_replicas
 from qlayers.checks import check_count, check_number
 from qlayers.random_state import SavesRandomState
 from qlayers.regularizers.base import TermMean
+
+_ENCODER_STEPS = 5
 
 
 @keras.saving.register_keras_serializable(package="models")
@@ -55,7 +58,7 @@ class InfoGan(SavesRandomState, LatentModel):
         num_latents: int,
         quantizer: Any = None,
         *,
-        encoder_steps: int = 5,
+        encoder_steps: int = _ENCODER_STEPS,
         value_weight: float = 1.0,
         gradient_penalty_weight: float = 10.0,
         latent_weight: float = 200.0,
@@ -232,3 +235,8 @@ def _assemble_gan(
         quantizer=quantizer,
     )
     return parts, keras.Model(images, [z, value], name="critic")
+
+
+def encoder_steps(hyperparameters: Mapping[str, Any]) -> int:
+    """Number of pieces of a batch: one for each update of the encoder."""
+    return int(hyperparameters.get("encoder_steps", _ENCODER_STEPS))

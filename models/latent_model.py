@@ -32,7 +32,7 @@ class LatentModel(keras.Model):
         quantizer: The layer that quantizes or samples the latents, or None.
         reconstruction: What the decoder is trained on, or None.
         supervision: A loss on labelled images, or None.
-        recipe: Name and arguments that `models.build` makes this model from.
+        build_arguments: Name and arguments that `models.build` makes the model from.
 
     Example:
 
@@ -60,7 +60,7 @@ class LatentModel(keras.Model):
         self.quantizer = assembly.quantizer
         self.discriminator = assembly.discriminator
         self.reconstruction = reconstruction
-        self.recipe: dict[str, Any] | None = None
+        self.build_arguments: dict[str, Any] | None = None
         self._make_optimizer = make_optimizer
         if reconstruction is not None:
             self.reconstruction_tracker = keras.metrics.Mean(name="reconstruction")
@@ -182,12 +182,12 @@ class LatentModel(keras.Model):
         return np.concatenate(pieces)
 
     def get_config(self) -> dict[str, Any]:
-        if self.recipe is None:
+        if self.build_arguments is None:
             raise ValueError(
                 "Only models made by `models.build` can be saved whole. Save "
                 "`model.encoder` and `model.decoder` instead."
             )
-        return dict(self.recipe)
+        return dict(self.build_arguments)
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:

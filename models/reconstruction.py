@@ -1,7 +1,7 @@
 """How decoder outputs are compared with images, and turned into images."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import keras
 from keras import ops
@@ -9,8 +9,8 @@ from keras import ops
 from qlayers.backend import Tensor, as_float32
 from qlayers.checks import check_choice
 
-_KINDS = ("bce", "mse")
-_REDUCTIONS = ("mean", "sum")
+ReconstructionKind = Literal["bce", "mse"]
+Reduction = Literal["mean", "sum"]
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class Reconstruction:
     ```
     """
 
-    kind: str = "bce"
-    reduction: str = "mean"
+    kind: ReconstructionKind = "bce"
+    reduction: Reduction = "mean"
 
     def __post_init__(self) -> None:
-        check_choice("kind", self.kind, _KINDS)
-        check_choice("reduction", self.reduction, _REDUCTIONS)
+        check_choice("kind", self.kind, get_args(ReconstructionKind))
+        check_choice("reduction", self.reduction, get_args(Reduction))
 
     def __call__(self, images: Tensor, outputs: Tensor) -> Tensor:
         """The loss of a batch, a float32 scalar."""

@@ -77,7 +77,7 @@ def describe_model(model: models.LatentModel) -> dict[str, Any]:
     described: dict[str, Any] = {
         "parameters": int(sum(np.prod(w.shape) for w in model.trainable_variables)),
         "optimizer": _plain_config(model.optimizer.get_config()),
-        "recipe": model.recipe,
+        "build_arguments": model.build_arguments,
     }
     if model.reconstruction is not None:
         described["reconstruction"] = vars(model.reconstruction)

@@ -3,33 +3,41 @@
 import dataclasses
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from experiments.settings.hyperparameters import (
     check_known,
     check_values,
-    known_hyperparameters,
     resolve_schedules,
 )
-from experiments.settings.recipes import CONTINUOUS, NUM_FACTORS, PROFILES, recipe
-from models import METHODS
-from models.build import paper_network
-from models.networks.choice import FAMILIES
+from experiments.settings.recipes import PROFILES, recipe
+from models import METHODS, Method
+from models.networks.choice import FAMILIES, NetworkName
+from qlayers import datasets
+from qlayers.datasets import DatasetInfo
 
-SELECTIONS = ("infom", "straight_through_gap", "last")
-STRATEGIES = ("none", "mirrored", "multiworker")
-PRECISIONS = ("none", "float16", "bfloat16")
-JIT = ("auto", "on", "off")
+Selection = Literal["infom", "straight_through_gap", "last"]
+Strategy = Literal["none", "mirrored", "multiworker"]
+Precision = Literal["none", "float16", "bfloat16"]
+Jit = Literal["auto", "on", "off"]
+Metrics = Literal["fast", "standard", "all"]
+Protocol = Literal["paper", "standalone", "tripod"]
+# Field of `RunConfig` -> what it may be.
+CHOICES: dict[str, tuple[str, ...]] = {
+    "network": get_args(NetworkName),
+    "select": get_args(Selection),
+    "strategy": get_args(Strategy),
+    "mixed_precision": get_args(Precision),
+    "jit": get_args(Jit),
+    "metrics": get_args(Metrics),
+    "protocol": get_args(Protocol),
+}
 
 # Methods whose latents are codes, with how their papers score them (`evaluation.py`).
 CODES = ("vq_vae", "qvae", "dvae", "factor_qvae", "factor_dvae_learned")
 VALUES = ("qlae", "qlae_global", "tripod", "tripod_naive", "ql_infowgan_gp")
-RELAXED = ("d_vae", "factor_d_vae")
-QUANTIZED = (*CODES, *VALUES, *RELAXED)
-_SUPERVISED = ("supervised_vae", "factor_vae", *RELAXED)
-_NO_DECODER = ("cliff", "hfs", "ioss")
 
 # Changing these between two starts does not change the result.
 OPERATIONAL = ("checkpoint_seconds", "threads", "data_dir")
@@ -42,7 +50,7 @@ class RunConfig:
     Attributes:
         method: Name in `models.METHODS`.
         dataset: Name in `qlayers.datasets.names()`.
-        seed: Of the weights, the noise and the data stream.
+        seed: Seed of the weights, the noise and the data stream.
         profile: Recipe that the other values come from.
         steps: Training steps.
         batch_size: Images in a step.
@@ -61,7 +69,7 @@ class RunConfig:
             factors), smallest straight-through gap, or the last.
         psnr_threshold: Least PSNR of a checkpoint that may be chosen, or None.
         metrics: Final metrics, see `qlayers.metrics.evaluate`.
-        protocol: Of InfoMEC.
+        protocol: Protocol of InfoMEC.
         strategy: `tf.distribute` strategy.
         jit: XLA compilation; `"auto"` is on for GPUs.
         mixed_precision: Dtype of the networks' computations.
@@ -69,7 +77,7 @@ class RunConfig:
         dataset_options: Further arguments of `qlayers.datasets.load`.
         data_dir: Where prepared datasets are.
         checkpoint_seconds: Longest training time between checkpoints.
-        threads: Of TensorFlow; 0 takes all cores.
+        threads: Threads of TensorFlow; 0 takes all cores.
     """
 
     method: str
@@ -80,7 +88,7 @@ class RunConfig:
     batch_size: int
     image_size: int
     num_latents: int
-    network: str
+    network: NetworkName
     width: float
     encoder_options: Mapping[str, Any]
     decoder_options: Mapping[str, Any]
@@ -90,12 +98,12 @@ class RunConfig:
     evaluation_size: int
     log_every: int
     psnr_threshold: float | None
-    select: str
-    metrics: str = "standard"
-    protocol: str = "paper"
-    strategy: str = "none"
-    jit: str = "auto"
-    mixed_precision: str = "none"
+    select: Selection
+    metrics: Metrics = "standard"
+    protocol: Protocol = "paper"
+    strategy: Strategy = "none"
+    jit: Jit = "auto"
+    mixed_precision: Precision = "none"
     deterministic: bool = False
     dataset_options: Mapping[str, Any] = field(default_factory=dict)
     data_dir: str | None = None
@@ -116,14 +124,24 @@ class RunConfig:
         return cls(**{name: values[name] for name in names})
 
     @property
+    def method_record(self) -> Method:
+        """What is known about the method."""
+        return METHODS[self.method]
+
+    @property
+    def dataset_info(self) -> DatasetInfo:
+        """What is known about the dataset before it is loaded."""
+        return datasets.info(self.dataset)
+
+    @property
     def continuous_factors(self) -> bool:
         """Whether the dataset's factors are real numbers."""
-        return self.dataset in CONTINUOUS
+        return self.dataset_info.continuous
 
     @property
     def has_decoder(self) -> bool:
         """Whether the model reconstructs images."""
-        return self.network != "mlp"
+        return FAMILIES[self.network].decoder is not None
 
 
 def resolve(
@@ -141,7 +159,7 @@ def resolve(
         method: Name of the method.
         dataset: Name of the dataset.
         profile: `"paper"` or `"cpu"`.
-        seed: Of the run.
+        seed: Seed of the run.
         settings: Fields of `RunConfig` to set instead of the recipe's.
         hyperparameters: Hyperparameters to set instead of the recipe's.
 
@@ -152,7 +170,7 @@ def resolve(
     ```
     """
     _check_name("method", method, METHODS)
-    _check_name("dataset", dataset, NUM_FACTORS)
+    _check_name("dataset", dataset, datasets.names())
     _check_name("profile", profile, PROFILES)
     values, chosen = recipe(method, dataset, profile)
     given = dict(settings or {})
@@ -162,8 +180,9 @@ def resolve(
     values.update(given)
     check_known(method, hyperparameters or {})
     chosen.update(hyperparameters or {})
-    values["network"] = values["network"] or paper_network(method)
-    values["num_latents"] = values["num_latents"] or 2 * NUM_FACTORS[dataset]
+    values["network"] = values["network"] or METHODS[method].network
+    if not values["num_latents"]:
+        values["num_latents"] = 2 * datasets.info(dataset).num_factors
     _check_count("steps", values["steps"])
     values["hyperparameters"] = _complete(method, chosen, values["steps"])
     config = RunConfig(
@@ -177,7 +196,7 @@ def _complete(method: str, chosen: Mapping[str, Any], steps: int) -> dict[str, A
     """All hyperparameters: those chosen, and the defaults of the others."""
     defaults = {
         name: value
-        for name, value in known_hyperparameters(method).items()
+        for name, value in METHODS[method].hyperparameters().items()
         # None, where it was not asked for, stands for the method's own choice.
         if value is not None and name != "seed"
     }
@@ -189,16 +208,8 @@ def _check(config: RunConfig) -> None:
         _check_count(name, getattr(config, name))
     for name in ("evaluate_every", "evaluation_size"):
         _check_count(name, getattr(config, name))
-    for name, allowed in (
-        ("select", SELECTIONS),
-        ("strategy", STRATEGIES),
-        ("mixed_precision", PRECISIONS),
-        ("jit", JIT),
-        ("metrics", ("fast", "standard", "all")),
-        ("protocol", ("paper", "standalone", "tripod")),
-    ):
+    for name, allowed in CHOICES.items():
         _check_name(name, getattr(config, name), allowed)
-    _check_name("network", config.network, FAMILIES)
     if config.seed < 0:
         raise ValueError(f"`seed` must not be negative, received {config.seed}.")
     for name in ("width", "checkpoint_seconds"):
@@ -219,13 +230,8 @@ def _check(config: RunConfig) -> None:
 
 
 def _check_batch(config: RunConfig) -> None:
-    pieces = 1
-    if config.hyperparameters.get("two_batches") or config.method in (
-        "factor_qvae",
-        "factor_dvae_learned",
-    ):
-        pieces = 2
-    pieces = config.hyperparameters.get("encoder_steps", pieces)
+    method = config.method_record
+    pieces = method.pieces({**config.hyperparameters, **method.fixed})
     if config.batch_size % pieces:
         raise ValueError(
             f"A batch of {config.method} is cut into {pieces} parts; `batch_size` must "
@@ -234,20 +240,28 @@ def _check_batch(config: RunConfig) -> None:
 
 
 def _check_networks(config: RunConfig) -> None:
-    vectors = config.dataset == "grid2d"
-    if vectors and config.method not in _NO_DECODER:
+    images, method = config.dataset_info.images, config.method_record
+    if not images and method.needs_decoder:
         raise ValueError(
-            f"{config.method} needs a decoder; grid2d is for the methods that train "
-            f"an encoder alone: {', '.join(_NO_DECODER)}."
+            f"{config.method} needs a decoder; {config.dataset} is for the methods "
+            f"that train an encoder alone: {_names(lambda m: not m.needs_decoder)}."
         )
-    if vectors != (config.network == "mlp"):
+    if images != config.has_decoder:
+        alone = ", ".join(name for name in datasets.names() if not _has_images(name))
         raise ValueError(
-            f"Dataset {config.dataset!r} has {'vectors' if vectors else 'images'}, "
+            f"Dataset {config.dataset!r} has {'images' if images else 'points'}, "
             f"which the networks {config.network!r} do not take. "
-            + ("Use `network=mlp`." if vectors else "`mlp` is for grid2d alone.")
+            + (f"`mlp` is for {alone} alone." if images else "Use `network=mlp`.")
         )
-    if config.method == "additive" and config.network != "resnet_additive":
-        raise ValueError("The method 'additive' needs `network=resnet_additive`.")
+    method.check_network(config.network)
+
+
+def _has_images(dataset: str) -> bool:
+    return datasets.info(dataset).images
+
+
+def _names(fits: Callable[[Method], bool]) -> str:
+    return ", ".join(name for name, method in METHODS.items() if fits(method))
 
 
 def _check_options(config: RunConfig) -> None:
@@ -256,7 +270,7 @@ def _check_options(config: RunConfig) -> None:
         ("encoder", "decoder"), FAMILIES[config.network], strict=True
     ):
         given = getattr(config, f"{part}_options")
-        known = [] if function is None else list(inspect.signature(function).parameters)
+        known = list(inspect.signature(function).parameters) if function else []
         # The first two are the image's shape and the number of latents.
         known = [name for name in known[2:] if name not in ("width", "name")]
         unknown = sorted(set(given) - set(known))
@@ -272,15 +286,15 @@ def _check_labels(config: RunConfig) -> None:
     if bool(weight) != bool(config.num_labels):
         raise ValueError(
             "Supervision needs both `num_labels` and `supervision_weight` (methods "
-            f"{', '.join(_SUPERVISED)}); received num_labels={config.num_labels}, "
-            f"supervision_weight={weight}."
+            f"{_names(lambda m: m.supervised)}); received "
+            f"num_labels={config.num_labels}, supervision_weight={weight}."
         )
     if config.num_labels and config.continuous_factors:
         raise ValueError(
             f"Supervision needs factors with countable values; {config.dataset} has "
             "continuous ones."
         )
-    factors = NUM_FACTORS[config.dataset]
+    factors = config.dataset_info.num_factors
     if config.num_labels and config.num_latents < factors:
         raise ValueError(
             f"Supervision ties each of the {factors} factors of {config.dataset} to a "
@@ -289,10 +303,11 @@ def _check_labels(config: RunConfig) -> None:
 
 
 def _check_selection(config: RunConfig) -> None:
-    if config.select == "straight_through_gap" and config.method not in QUANTIZED:
+    gap = config.select == "straight_through_gap"
+    if gap and not config.method_record.quantized:
         raise ValueError(
             f"`select=straight_through_gap` needs a quantizer, which {config.method} "
-            f"does not have. Methods with one: {', '.join(QUANTIZED)}."
+            f"does not have. Methods with one: {_names(lambda m: m.quantized)}."
         )
     if config.psnr_threshold is not None and not config.has_decoder:
         raise ValueError("`psnr_threshold` needs a model with a decoder.")

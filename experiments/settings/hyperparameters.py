@@ -1,81 +1,23 @@
 """Which hyperparameters a method has, and how they are written on a command line."""
 
 import ast
-import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 
-from models.build import METHODS
-from models.info_gan import InfoGan
-from models.methods import common, factor_qvae_paper, friede_paper, qlae_paper
-from models.optimizers import make_adam
-
-# Arguments that are not a user's to choose.
-_INTERNAL = {"networks", "num_latents", "parts", "name", "quantizer", "self"}
-_INTERNAL |= {"discriminator_optimizer", "label_sizes"}
-
-# Where the further keyword arguments of a method go.
-_FRIEDE_FACTOR = (friede_paper.factorized_model, common.factor_model_from, make_adam)
-_QVAE_FACTOR = (factor_qvae_paper.factorized_model, common.factor_model_from, make_adam)
-_ONE_OPTIMIZER = (common.model_from, make_adam)
-_PASSED_ON: dict[str, tuple[Callable[..., Any], ...]] = {
-    "factor_vae": _FRIEDE_FACTOR,
-    "factor_d_vae": _FRIEDE_FACTOR,
-    "factor_qvae": _QVAE_FACTOR,
-    "factor_dvae_learned": _QVAE_FACTOR,
-    "qlae_global": (qlae_paper.qlae, *_ONE_OPTIMIZER),
-    "infowgan_gp": (InfoGan.__init__,),
-    "ql_infowgan_gp": (InfoGan.__init__,),
-}
+from models import METHODS
 
 _NOT_NEGATIVE = ("weight_decay", "beta_1", "beta_2", "clip_value")
 
 _SCHEDULE = re.compile(r"^(cosine|exponential)\(([^,()]+),([^,()]+)\)$")
 
 
-def known_hyperparameters(method: str) -> dict[str, Any]:
-    """Names and defaults of a method's hyperparameters.
-
-    A default of None stands for the method's own choice: a schedule, or what it hands
-    to its optimizer and loss.
-
-    Args:
-        method: Name of a method of `models.METHODS`.
-    """
-    functions = (METHODS[method], *_PASSED_ON.get(method, _ONE_OPTIMIZER))
-    found: dict[str, Any] = {}
-    for function in functions:
-        for name, parameter in inspect.signature(function).parameters.items():
-            if name in found or name in _INTERNAL or name.startswith("_"):
-                continue
-            if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
-                # Methods replace defaults of what they call, so only theirs count.
-                own = function is functions[0]
-                found[name] = _default(parameter) if own else None
-    # A fixed choice of these methods, or made from other settings.
-    if method == "qlae_global":
-        found.pop("shared_codebook")
-    if method in ("factor_qvae", "factor_dvae_learned"):
-        found.pop("two_batches")
-    if "supervision_weight" not in found or method in ("d_vae", "factor_d_vae"):
-        found.pop("supervision", None)
-    return found
-
-
-def _default(parameter: inspect.Parameter) -> Any:
-    if parameter.default is inspect.Parameter.empty:
-        return None
-    value = parameter.default
-    return list(value) if isinstance(value, tuple) else value
-
-
 def check_known(method: str, names: Mapping[str, Any]) -> None:
     """Raises a ValueError that lists what there is, if a name is unknown."""
-    known = known_hyperparameters(method)
+    known = METHODS[method].hyperparameters()
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise ValueError(

@@ -15,6 +15,8 @@ from experiments.settings.recipes_cpu import (
     CPU_METHODS,
     CPU_PSNR_THRESHOLDS,
 )
+from models import METHODS
+from qlayers import datasets
 
 # What a row may set besides hyperparameters.
 SETTINGS = (
@@ -34,34 +36,12 @@ SETTINGS = (
     "select",
 )
 
-# Number of factors, for the papers' rule "twice as many latents as sources".
-NUM_FACTORS = {
-    "mini_shapes3d": 6,
-    "shapes3d": 6,
-    "mpi3d": 7,
-    "falcor3d": 7,
-    "isaac3d": 9,
-    "dsprites": 5,
-    "color_dsprites": 5,
-    "smallnorb": 4,
-    "cars3d": 3,
-    "circles": 2,
-    "balls": 4,
-    "grid2d": 2,
-}
-CONTINUOUS = ("circles", "balls", "grid2d")
-
 # Least PSNR in dB of a checkpoint that may be reported, at 64x64 (Tripod, table 2).
 # The authors' own PSNR overflows in uint8 and comes out higher than ours.
 PSNR_THRESHOLDS = {
     "paper": {"shapes3d": 38.0, "mpi3d": 42.0, "falcor3d": 34.0, "isaac3d": 40.0},
     "cpu": CPU_PSNR_THRESHOLDS,
 }
-# Methods whose papers report the best checkpoint that passes; the others' the last.
-# (An untrained network can score well by chance: without a filter, take the last.)
-FILTERED = ("ae", "beta_vae", "beta_tcvae", "bio_ae", "vq_vae", "qlae", "qlae_global")
-FILTERED += ("tripod", "tripod_naive")
-
 _EVERY_RUN: dict[str, Any] = {
     "image_size": 64,
     "width": 1.0,
@@ -72,7 +52,7 @@ _EVERY_RUN: dict[str, Any] = {
     "num_labels": 0,
     "evaluation_size": 10_000,
     "log_every": 100,
-    "psnr_threshold": None,  # that of the dataset, for the methods in FILTERED
+    "psnr_threshold": None,  # that of the dataset, if the method's paper has one
     "select": None,  # "infom" with a threshold, otherwise "last"
 }
 
@@ -231,7 +211,8 @@ def recipe(
 
     Args:
         method: Name of the method.
-        dataset: Name of the dataset; `mini_shapes3d` is trained like `shapes3d`.
+        dataset: Name of the dataset. `mini_shapes3d` stands for `shapes3d`, so that it
+            takes its row.
         profile: `"paper"` or `"cpu"`.
 
     Returns:
@@ -244,19 +225,21 @@ def recipe(
     hyperparameters["weight_decay"]  # 0.001
     ```
     """
-    every, methods, datasets = PROFILES[profile]
-    original = "shapes3d" if dataset == "mini_shapes3d" else dataset
+    every, methods, pairs = PROFILES[profile]
+    original = datasets.info(dataset).stands_for or dataset
     row = {
         **every,
         **_method_row(methods, method),
-        **datasets.get((method, original), {}),
-        **datasets.get((method, dataset), {}),
+        **pairs.get((method, original), {}),
+        **pairs.get((method, dataset), {}),
     }
     settings = {name: row[name] for name in SETTINGS if name in row}
     rest = {name: value for name, value in row.items() if name not in SETTINGS}
-    if settings["psnr_threshold"] is None and method in FILTERED:
+    filtered = METHODS[method].checkpoint == "best_above_psnr"
+    if settings["psnr_threshold"] is None and filtered:
         settings["psnr_threshold"] = PSNR_THRESHOLDS[profile].get(dataset)
     if settings["select"] is None:
+        # An untrained network can score well by chance: without a filter, the last.
         passes = settings["psnr_threshold"] is not None
         settings["select"] = "infom" if passes else "last"
     return settings, rest

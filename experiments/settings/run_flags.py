@@ -4,11 +4,11 @@ from typing import Any
 
 from absl import flags
 
-from experiments.settings import config as run_config
+from experiments.settings.config import CHOICES
 from experiments.settings.hyperparameters import parse_assignment, parse_value
-from experiments.settings.recipes import NUM_FACTORS, PROFILES
+from experiments.settings.recipes import PROFILES
 from models import METHODS
-from models.networks.choice import FAMILIES
+from qlayers import datasets
 
 _HYPERPARAMETERS = {
     "learning_rate": "Learning rate, or a schedule: cosine(1e-3,1e-5).",
@@ -29,11 +29,13 @@ def define_run_flags(with_names: bool = True) -> None:
         with_names: Whether to define method, dataset and seed as single values.
     """
     if with_names:
-        flags.DEFINE_enum("method", "qlae", sorted(METHODS), "What to train.")
         flags.DEFINE_enum(
-            "dataset", "mini_shapes3d", sorted(NUM_FACTORS), "What to train on."
+            "method", "qlae", sorted(METHODS), f"What to train.{described_methods()}"
         )
-        flags.DEFINE_integer("seed", 0, "Of weights, noise and data order.")
+        flags.DEFINE_enum(
+            "dataset", "mini_shapes3d", sorted(datasets.names()), "What to train on."
+        )
+        flags.DEFINE_integer("seed", 0, "Seed of weights, noise and data order.")
     flags.DEFINE_enum(
         "profile",
         "paper",
@@ -53,7 +55,7 @@ def define_run_flags(with_names: bool = True) -> None:
     ):
         flags.DEFINE_integer(name, None, f"{text} Default: the recipe's.")
     flags.DEFINE_enum(
-        "network", None, sorted(FAMILIES), "Networks. Default: the recipe's."
+        "network", None, sorted(CHOICES["network"]), "Networks. Default: the recipe's."
     )
     flags.DEFINE_float(
         "width", None, "Multiplies the networks' channels. Default: the recipe's."
@@ -84,24 +86,22 @@ def define_run_flags(with_names: bool = True) -> None:
     flags.DEFINE_enum(
         "select",
         None,
-        run_config.SELECTIONS,
+        CHOICES["select"],
         "How the reported checkpoint is chosen. Default: the recipe's.",
     )
     flags.DEFINE_enum(
         "metrics",
         "standard",
-        ["fast", "standard", "all"],
+        CHOICES["metrics"],
         "Final metrics; fast leaves out DCI, all adds what takes minutes.",
     )
+    flags.DEFINE_enum("protocol", "paper", CHOICES["protocol"], "InfoMEC's protocol.")
     flags.DEFINE_enum(
-        "protocol", "paper", ["paper", "standalone", "tripod"], "InfoMEC's protocol."
+        "strategy", "none", CHOICES["strategy"], "tf.distribute strategy."
     )
+    flags.DEFINE_enum("jit", "auto", CHOICES["jit"], "XLA: auto is on for GPUs.")
     flags.DEFINE_enum(
-        "strategy", "none", run_config.STRATEGIES, "tf.distribute strategy."
-    )
-    flags.DEFINE_enum("jit", "auto", run_config.JIT, "XLA: auto is on for GPUs.")
-    flags.DEFINE_enum(
-        "mixed_precision", "none", run_config.PRECISIONS, "Dtype of the networks."
+        "mixed_precision", "none", CHOICES["mixed_precision"], "Dtype of the networks."
     )
     flags.DEFINE_bool("deterministic", False, "Refuse operations that may vary.")
     flags.DEFINE_string(
@@ -111,6 +111,15 @@ def define_run_flags(with_names: bool = True) -> None:
         "checkpoint_seconds", 4.0, "Longest training time between checkpoints."
     )
     flags.DEFINE_integer("threads", 0, "Threads of TensorFlow; 0 for all cores.")
+
+
+def described_methods() -> str:
+    """Names of the methods, sorted by their papers."""
+    papers: dict[str, list[str]] = {}
+    for method in METHODS.values():
+        title = method.paper.title if method.paper else "Without a paper"
+        papers.setdefault(title, []).append(method.name)
+    return "".join(f"\n  {title}: {', '.join(of)}." for title, of in papers.items())
 
 
 def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:

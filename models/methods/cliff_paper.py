@@ -5,10 +5,15 @@ from typing import Any
 import qlayers
 from models.assembly import assemble
 from models.latent_model import LatentModel
-from models.methods.common import beside_pixels, model_from
-from models.networks.choice import Networks
+from models.method import Method, Paper
+from models.methods.common import model_from, weight_for_reduction
+from models.networks.choice import FAMILIES, Networks
+from models.reconstruction import Reduction
 from qlayers.schedules import Schedulable
 
+PAPER = Paper(
+    "cliff", "Barin-Pacela et al. 2025, Quantized Disentanglement: A Practical Approach"
+)
 _LEARNING_RATE = 1e-4
 
 
@@ -22,7 +27,7 @@ def cliff(
     uniform_weight: Schedulable = 0.7,
     bandwidth: float = 0.1,
     beta: float | None = 10.0,
-    reduction: str = "sum",
+    reduction: Reduction = "sum",
     seed: int | None = None,
     **training: Any,
 ) -> LatentModel:
@@ -64,7 +69,7 @@ def hfs(
     hfs_weight: Schedulable = 1.0,
     num_pairs: int = 25,
     beta: float | None = 10.0,
-    reduction: str = "sum",
+    reduction: Reduction = "sum",
     seed: int | None = None,
     **training: Any,
 ) -> LatentModel:
@@ -94,7 +99,7 @@ def ioss(
     num_samples: int = 10_000,
     trim: float = 0.01,
     beta: float | None = 1.0,
-    reduction: str = "sum",
+    reduction: Reduction = "sum",
     seed: int | None = None,
     **training: Any,
 ) -> LatentModel:
@@ -125,11 +130,6 @@ def additive(networks: Networks, num_latents: int, **training: Any) -> LatentMod
         num_latents: Number of latents.
         **training: Arguments of `models.methods.common.model_from`.
     """
-    if networks.family != "resnet_additive":
-        raise ValueError(
-            "The method 'additive' is its decoder: use the networks "
-            f"'resnet_additive'. Received: {networks.family!r}."
-        )
     loss = {"reconstruction": "mse", "learning_rate": 1e-3}
     return model_from(
         assemble(networks, num_latents), "additive", **{**loss, **training}
@@ -141,14 +141,14 @@ def _supported(
     num_latents: int,
     regularizer: Any,
     beta: float | None,
-    reduction: str,
+    reduction: Reduction,
     name: str,
     training: dict[str, Any],
 ) -> LatentModel:
-    with_decoder = networks.family != "mlp"
+    with_decoder = FAMILIES[networks.family].decoder is not None
     quantizer = None
     if beta is not None and with_decoder:
-        weight = beside_pixels(beta, networks, reduction)
+        weight = weight_for_reduction(beta, networks, reduction)
         quantizer = qlayers.GaussianLatent(weight, name="gaussian")
     parts = assemble(
         networks,
@@ -161,3 +161,12 @@ def _supported(
     if not with_decoder:
         settings["reconstruction"] = None
     return model_from(parts, name, **settings)
+
+
+METHODS = (
+    *(
+        Method(build.__name__, build, PAPER, "locatello", needs_decoder=False)
+        for build in (cliff, hfs, ioss)
+    ),
+    Method("additive", additive, PAPER, "resnet_additive", only_network=True),
+)

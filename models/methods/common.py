@@ -9,7 +9,7 @@ from models.factor_model import FactorModel
 from models.latent_model import LatentModel
 from models.networks.choice import Networks
 from models.optimizers import adam_maker
-from models.reconstruction import Reconstruction
+from models.reconstruction import Reconstruction, ReconstructionKind, Reduction
 from models.supervision import Supervision
 from qlayers.schedules import Schedulable, is_scheduled
 
@@ -20,19 +20,19 @@ def model_from(
     parts: Assembly,
     name: str,
     *,
-    reconstruction: str | None = "bce",
-    reduction: str = "mean",
-    supervision: Supervision | None = None,
+    reconstruction: ReconstructionKind | None = "bce",
+    reduction: Reduction = "mean",
+    supervised_loss: Supervision | None = None,
     **optimizer: Any,
 ) -> LatentModel:
     """A model that trains `parts` by one Adam optimizer.
 
     Args:
         parts: Encoder, decoder and what is between them.
-        name: Of the method.
+        name: Name of the method.
         reconstruction: `"bce"`, `"mse"` or None; see `Reconstruction`.
         reduction: `"mean"` or `"sum"` over pixels.
-        supervision: A loss on labelled images.
+        supervised_loss: A loss on labelled images.
         **optimizer: `learning_rate`, `weight_decay`, `beta_1`, `beta_2`, `clip_value`;
             see `models.optimizers.make_adam`.
     """
@@ -43,7 +43,7 @@ def model_from(
         parts,
         reconstruction=loss,
         make_optimizer=adam_maker(**optimizer),
-        supervision=supervision,
+        supervision=supervised_loss,
         name=name,
     )
 
@@ -54,21 +54,21 @@ def factor_model_from(
     *,
     two_batches: bool,
     discriminator_optimizer: dict[str, Any],
-    reconstruction: str = "bce",
-    reduction: str = "sum",
-    supervision: Supervision | None = None,
+    reconstruction: ReconstructionKind = "bce",
+    reduction: Reduction = "sum",
+    supervised_loss: Supervision | None = None,
     **optimizer: Any,
 ) -> FactorModel:
     """A model that trains `parts` and their discriminator by an optimizer each.
 
     Args:
         parts: Parts with a total-correlation discriminator.
-        name: Of the method.
+        name: Name of the method.
         two_batches: See `FactorModel`.
         discriminator_optimizer: Arguments of `make_adam` for the discriminator.
         reconstruction: `"bce"` or `"mse"`.
         reduction: `"mean"` or `"sum"` over pixels.
-        supervision: A loss on labelled images.
+        supervised_loss: A loss on labelled images.
         **optimizer: Arguments of `make_adam` for the autoencoder.
     """
     return FactorModel(
@@ -79,13 +79,13 @@ def factor_model_from(
             name="discriminator_adam", **discriminator_optimizer
         ),
         two_batches=two_batches,
-        supervision=supervision,
+        supervision=supervised_loss,
         name=name,
     )
 
 
-def beside_pixels(
-    weight: Schedulable, networks: Networks, reduction: str
+def weight_for_reduction(
+    weight: Schedulable, networks: Networks, reduction: Reduction
 ) -> Schedulable:
     """A weight meant beside a *sum* over pixels, for the reduction that is used."""
     if reduction == "sum":

@@ -10,17 +10,22 @@ import keras
 
 import qlayers
 from models.assembly import assemble
-from models.factor_model import FactorModel
+from models.factor_model import FactorModel, halves
 from models.latent_model import LatentModel
+from models.method import Method, Paper
 from models.methods.common import (
     exponential_temperature,
     factor_model_from,
     model_from,
 )
 from models.networks.choice import Networks
+from models.optimizers import make_adam
 from qlayers.schedules import Schedulable
 
-_LOSS = {"reconstruction": "mse", "reduction": "mean"}
+PAPER = Paper(
+    "factor_qvae", "Baykal et al., Disentanglement with Factor Quantized VAEs"
+)
+_LOSS: dict[str, Any] = {"reconstruction": "mse", "reduction": "mean"}
 
 
 def cosine_learning_rate(start: float = 1e-3, num_steps: int = 50_000) -> Any:
@@ -171,6 +176,7 @@ def factorized_model(
     hidden_units: Any = (1000,) * 5,
     learning_rate: Any = None,
     discriminator_learning_rate: Any = 1e-3,
+    two_batches: bool = True,
     seed: int | None = None,
     **training: Any,
 ) -> FactorModel:
@@ -193,7 +199,7 @@ def factorized_model(
     return factor_model_from(
         parts,
         name,
-        two_batches=True,
+        two_batches=two_batches,
         learning_rate=learning_rate or cosine_learning_rate(),
         discriminator_optimizer={"learning_rate": discriminator_learning_rate},
         **{**_LOSS, **training},
@@ -229,3 +235,19 @@ def _gumbel(
         distance=distance,
         name="quantizer",
     )
+
+
+_FACTOR: dict[str, Any] = {
+    "hands_on": (factorized_model, factor_model_from, make_adam),
+    "fixed": {"two_batches": True},
+    "pieces": halves,
+}
+METHODS = tuple(
+    Method(build.__name__, build, PAPER, "dalle", quantized=True, **facts)
+    for build, facts in (
+        (qvae, {}),
+        (dvae, {}),
+        (factor_qvae, _FACTOR),
+        (factor_dvae_learned, _FACTOR),
+    )
+)

@@ -11,14 +11,19 @@ import keras
 
 import qlayers
 from models.assembly import assemble
-from models.factor_model import FactorModel
+from models.factor_model import FactorModel, halves
 from models.latent_model import LatentModel
+from models.method import Method, Paper
 from models.methods.common import factor_model_from, model_from
 from models.networks.choice import Networks
+from models.optimizers import make_adam
 from models.supervision import Supervision
 from qlayers.schedules import Schedulable
 
-_LOSS = {"reconstruction": "bce", "reduction": "sum"}
+PAPER = Paper(
+    "d_vae", "Friede et al. 2023, Learning Disentangled Discrete Representations"
+)
+_LOSS: dict[str, Any] = {"reconstruction": "bce", "reduction": "sum"}
 _LEARNING_RATE = 1e-4
 
 
@@ -70,7 +75,7 @@ def d_vae(
         parts,
         "d_vae",
         learning_rate=learning_rate,
-        supervision=_supervision("cross_entropy", supervision_weight, label_sizes),
+        supervised_loss=_supervision("cross_entropy", supervision_weight, label_sizes),
         **{**_LOSS, **training},
     )
 
@@ -111,7 +116,7 @@ def factor_d_vae(
         quantizer,
         tc_weight,
         "factor_d_vae",
-        supervision=_supervision("cross_entropy", supervision_weight, label_sizes),
+        supervised_loss=_supervision("cross_entropy", supervision_weight, label_sizes),
         **training,
     )
 
@@ -153,7 +158,7 @@ def factor_vae(
         tc_weight,
         "factor_vae",
         two_batches=two_batches,
-        supervision=_supervision(supervision, supervision_weight, label_sizes),
+        supervised_loss=_supervision(supervision, supervision_weight, label_sizes),
         **training,
     )
 
@@ -187,7 +192,7 @@ def supervised_vae(
         parts,
         "supervised_vae",
         learning_rate=learning_rate,
-        supervision=_supervision(supervision, supervision_weight, label_sizes),
+        supervised_loss=_supervision(supervision, supervision_weight, label_sizes),
         **{**_LOSS, **training},
     )
 
@@ -258,3 +263,15 @@ def _ordered(
         active_values=active_values,
         name="quantizer",
     )
+
+
+_FACTOR: dict[str, Any] = {
+    "hands_on": (factorized_model, factor_model_from, make_adam),
+    "pieces": halves,
+}
+METHODS = (
+    Method("d_vae", d_vae, PAPER, "locatello", quantized=True),
+    Method("factor_d_vae", factor_d_vae, PAPER, "locatello", quantized=True, **_FACTOR),
+    Method("factor_vae", factor_vae, PAPER, "locatello", **_FACTOR),
+    Method("supervised_vae", supervised_vae, PAPER, "locatello"),
+)

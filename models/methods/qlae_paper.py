@@ -1,14 +1,19 @@
 """The methods of Hsu et al. 2023, Disentanglement via Latent Quantization."""
 
+from collections.abc import Callable
 from typing import Any
 
 import qlayers
 from models.assembly import Assembly, assemble
-from models.info_gan import InfoGan
+from models.info_gan import InfoGan, encoder_steps
 from models.latent_model import LatentModel
-from models.methods.common import SHAPES3D_SIZE, beside_pixels, model_from
+from models.method import Method, Paper
+from models.methods.common import SHAPES3D_SIZE, model_from, weight_for_reduction
 from models.networks.choice import Networks
+from models.reconstruction import Reduction
 from qlayers.schedules import Schedulable
+
+PAPER = Paper("qlae", "Hsu et al. 2023, Disentanglement via Latent Quantization")
 
 # Both QLAE and Tripod print this; their public codes have optax's default, 0.999.
 PAPER_BETA_2 = 0.99
@@ -33,7 +38,7 @@ def beta_vae(
     *,
     beta: Schedulable = 3.0,
     scale: str = "log_variance",
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
     **training: Any,
 ) -> LatentModel:
     """The beta-VAE of Higgins et al. 2017.
@@ -47,7 +52,7 @@ def beta_vae(
         reduction: Of the reconstruction loss over pixels, `"mean"` or `"sum"`.
         **training: See `ae`.
     """
-    weight = beside_pixels(beta, networks, reduction)
+    weight = weight_for_reduction(beta, networks, reduction)
     latent = qlayers.GaussianLatent(weight, scale=scale, name="gaussian")
     parts = assemble(networks, num_latents, quantizer=latent)
     return _model(parts, "beta_vae", reduction=reduction, **training)
@@ -60,7 +65,7 @@ def beta_tcvae(
     beta: float = 3.0,
     dataset_size: int = SHAPES3D_SIZE,
     scale: str = "log_variance",
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
     **training: Any,
 ) -> LatentModel:
     """The beta-TCVAE of Chen et al. 2018, with minibatch-weighted sampling.
@@ -75,7 +80,7 @@ def beta_tcvae(
         reduction: Of the reconstruction loss over pixels, `"mean"` or `"sum"`.
         **training: See `ae`.
     """
-    one = beside_pixels(1.0, networks, reduction)
+    one = weight_for_reduction(1.0, networks, reduction)
     decomposed = qlayers.MinibatchTotalCorrelation(
         weight=beta * one,
         dataset_size=dataset_size,
@@ -175,7 +180,7 @@ def qlae(
         networks: Makes encoder and decoder.
         num_latents: Number of latents.
         num_values: Values in each codebook.
-        shared_codebook: One codebook for all latents; see `qlae_global`.
+        shared_codebook: One codebook for all latents: the ablation `qlae_global`.
         quantize_weight: Weight of the quantization loss.
         commit_weight: Weight of the commitment loss.
         loss_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
@@ -192,17 +197,6 @@ def qlae(
     )
     parts = assemble(networks, num_latents, quantizer=quantizer)
     return _model(parts, "qlae", weight_decay=weight_decay, **training)
-
-
-def qlae_global(networks: Networks, num_latents: int, **options: Any) -> LatentModel:
-    """QLAE with one codebook for all latents, the paper's ablation.
-
-    Args:
-        networks: Makes encoder and decoder.
-        num_latents: Number of latents.
-        **options: See `qlae`.
-    """
-    return qlae(networks, num_latents, shared_codebook=True, **options)
 
 
 def infowgan_gp(networks: Networks, num_latents: int, **options: Any) -> InfoGan:
@@ -257,3 +251,25 @@ def ql_infowgan_gp(
 
 def _model(parts: Assembly, name: str, **training: Any) -> LatentModel:
     return model_from(parts, name, **{"beta_2": PAPER_BETA_2, **training})
+
+
+def _record(name: str, build: Callable[..., LatentModel], **facts: Any) -> Method:
+    return Method(name, build, PAPER, **{"checkpoint": "best_above_psnr", **facts})
+
+
+_GAN: dict[str, Any] = {
+    "hands_on": (InfoGan.__init__,),
+    "pieces": encoder_steps,
+    "checkpoint": "last",
+}
+METHODS = (
+    _record("ae", ae),
+    _record("beta_vae", beta_vae),
+    _record("beta_tcvae", beta_tcvae),
+    _record("bio_ae", bio_ae),
+    _record("vq_vae", vq_vae, quantized=True),
+    _record("qlae", qlae, quantized=True),
+    _record("qlae_global", qlae, quantized=True, fixed={"shared_codebook": True}),
+    _record("infowgan_gp", infowgan_gp, **_GAN),
+    _record("ql_infowgan_gp", ql_infowgan_gp, quantized=True, **_GAN),
+)

@@ -5,12 +5,15 @@ from typing import Any
 import qlayers
 from models.assembly import assemble
 from models.latent_model import LatentModel
+from models.method import Method, Paper
 from models.methods.common import model_from
 from models.methods.qlae_paper import PAPER_BETA_2
 from models.networks.choice import Networks
 from models.networks.residual import residual_inner_layers
 from models.networks.style import style_inner_layers
 from qlayers.schedules import Schedulable
+
+PAPER = Paper("tripod", "Hsu et al. 2024, Tripod")
 
 
 def tripod(
@@ -146,3 +149,16 @@ def _layers_or_default(
         preserving = networks.decoder_options.get("preserving_layers", 2)
         return style_inner_layers(networks.image_shape, preserving)
     return layers
+
+
+METHODS = tuple(
+    Method(
+        build.__name__,
+        build,
+        PAPER,
+        network="residual",
+        quantized=True,
+        checkpoint="best_above_psnr",
+    )
+    for build in (tripod, tripod_naive)
+)

@@ -1,7 +1,8 @@
 """The networks of a model, chosen by name."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import keras
 
@@ -15,15 +16,34 @@ from models.networks.spatial_broadcast import spatial_broadcast_decoder
 from models.networks.style import style_decoder, style_encoder
 from qlayers.checks import check_choice
 
-FAMILIES = {
-    "style": (style_encoder, style_decoder),
-    "residual": (residual_encoder, residual_decoder),
-    "dalle": (dalle_encoder, dalle_decoder),
-    "locatello": (locatello_encoder, locatello_decoder),
-    "resnet": (resnet_encoder, balls_decoder),
-    "resnet_additive": (resnet_encoder, additive_decoder),
-    "spatial_broadcast": (locatello_encoder, spatial_broadcast_decoder),
-    "mlp": (mlp_encoder, None),
+NetworkName = Literal[
+    "style",
+    "residual",
+    "dalle",
+    "locatello",
+    "resnet",
+    "resnet_additive",
+    "spatial_broadcast",
+    "mlp",
+]
+
+
+class Family(NamedTuple):
+    """The functions that make an encoder and its decoder, if it has one."""
+
+    encoder: Callable[..., keras.Model]
+    decoder: Callable[..., keras.Model] | None
+
+
+FAMILIES: dict[str, Family] = {
+    "style": Family(style_encoder, style_decoder),
+    "residual": Family(residual_encoder, residual_decoder),
+    "dalle": Family(dalle_encoder, dalle_decoder),
+    "locatello": Family(locatello_encoder, locatello_decoder),
+    "resnet": Family(resnet_encoder, balls_decoder),
+    "resnet_additive": Family(resnet_encoder, additive_decoder),
+    "spatial_broadcast": Family(locatello_encoder, spatial_broadcast_decoder),
+    "mlp": Family(mlp_encoder, None),
 }
 
 
@@ -48,7 +68,7 @@ class Networks:
     ```
     """
 
-    family: str
+    family: NetworkName
     image_shape: tuple[int, ...]
     width: float = 1.0
     encoder_options: dict[str, Any] = field(default_factory=dict)
@@ -66,14 +86,14 @@ class Networks:
 
     def encoder(self, num_outputs: int) -> keras.Model:
         """A new encoder with `num_outputs` outputs."""
-        make, _ = FAMILIES[self.family]
+        make = FAMILIES[self.family].encoder
         shape = self.image_shape[0] if self.family == "mlp" else self.image_shape
         options = {"width": self.width, **self.encoder_options}
         return make(shape, num_outputs, name="encoder_network", **options)
 
     def decoder(self, num_latents: int) -> keras.Model:
         """A new decoder of `num_latents` numbers."""
-        _, make = FAMILIES[self.family]
+        make = FAMILIES[self.family].decoder
         if make is None:
             raise ValueError(f"The networks {self.family!r} have no decoder.")
         options = {"width": self.width, **self.decoder_options}

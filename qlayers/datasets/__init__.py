@@ -1,4 +1,6 @@
-"""Datasets with known factors of variation. This package needs TensorFlow."""
+"""Datasets with known factors of variation. Loading one needs TensorFlow."""
+
+from typing import TYPE_CHECKING, Any
 
 from qlayers.extras import require
 
@@ -11,9 +13,28 @@ require(
     "PIL",
 )
 
-
-from qlayers.datasets.factor_dataset import FactorDataset
+from qlayers.datasets.dataset_info import DatasetInfo
 from qlayers.datasets.factor_space import FactorSpace
-from qlayers.datasets.registry import load, names
+from qlayers.datasets.registry import info, load, names, register
 
-__all__ = ["FactorDataset", "FactorSpace", "load", "names"]
+if TYPE_CHECKING:
+    from qlayers.datasets.factor_dataset import FactorDataset
+
+__all__ = [
+    "DatasetInfo",
+    "FactorDataset",
+    "FactorSpace",
+    "info",
+    "load",
+    "names",
+    "register",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # The base class imports TensorFlow, which facts about datasets do not need.
+    if name != "FactorDataset":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from qlayers.datasets.factor_dataset import FactorDataset
+
+    return FactorDataset

@@ -1,107 +1,140 @@
 """From names to datasets."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from qlayers.datasets.factor_dataset import FactorDataset
+from qlayers.datasets import spaces
+from qlayers.datasets.dataset_info import DatasetInfo
+from qlayers.datasets.factor_space import FactorSpace
 
-
-def _mini_shapes3d(image_size: int, **options: Any) -> FactorDataset:
-    from qlayers.datasets.mini_shapes3d import MiniShapes3D
-
-    return MiniShapes3D(image_size, **options)
+if TYPE_CHECKING:
+    from qlayers.datasets.factor_dataset import FactorDataset
 
 
-def _circles(image_size: int, **options: Any) -> FactorDataset:
-    from qlayers.datasets.circles import Circles
-
-    return Circles(image_size, **options)
-
-
-def _balls(image_size: int, **options: Any) -> FactorDataset:
-    from qlayers.datasets.balls import Balls
-
-    return Balls(image_size, **options)
-
-
-def _grid2d(image_size: int, **options: Any) -> FactorDataset:
-    from qlayers.datasets.grid2d import Grid2D
-
-    return Grid2D(**options)
-
-
-def _from_file(name: str, builder_name: str, **options: Any) -> Any:
+def _open(name: str, builder_name: str, **options: Any) -> Any:
     from qlayers.datasets.file_datasets import open_file_dataset
 
     return open_file_dataset(name, builder_name, **options)
 
 
-def _shapes3d(**options: Any) -> FactorDataset:
-    return _from_file("shapes3d", "shapes3d_factors", **options)
+def _open_png(name: str, image_size: int, **options: Any) -> Any:
+    # Larger images than 64 are made from the published 128, not from 64.
+    options.setdefault("variant", "images64" if image_size <= 64 else "images128")
+    return _open(name, name, image_size=image_size, **options)
 
 
-def _mpi3d(**options: Any) -> FactorDataset:
-    return _from_file("mpi3d", "mpi3d", **options)
-
-
-def _falcor3d(image_size: int, **options: Any) -> FactorDataset:
-    options.setdefault("variant", _png_variant(image_size))
-    return _from_file("falcor3d", "falcor3d", image_size=image_size, **options)
-
-
-def _isaac3d(image_size: int, **options: Any) -> FactorDataset:
-    options.setdefault("variant", _png_variant(image_size))
-    return _from_file("isaac3d", "isaac3d", image_size=image_size, **options)
-
-
-def _png_variant(image_size: int) -> str:
-    """Larger images than 64 are made from the published 128, not from 64."""
-    return "images64" if image_size <= 64 else "images128"
-
-
-def _dsprites(**options: Any) -> FactorDataset:
-    return _from_file("dsprites", "dsprites_factors", **options)
-
-
-def _color_dsprites(**options: Any) -> FactorDataset:
+def _open_color_dsprites(**options: Any) -> Any:
     from qlayers.datasets.color_dsprites import ColorDsprites
 
-    return ColorDsprites(_from_file("dsprites", "dsprites_factors", **options))
+    return ColorDsprites(_open("dsprites", "dsprites_factors", **options))
 
 
-def _smallnorb(include_instance: bool = False, **options: Any) -> FactorDataset:
+def _open_smallnorb(include_instance: bool = False, **options: Any) -> Any:
     from qlayers.datasets.smallnorb import Smallnorb
 
-    toys = _from_file("smallnorb", "smallnorb_factors", **options)
+    toys = _open("smallnorb", "smallnorb_factors", **options)
     return toys if include_instance else Smallnorb(toys)
 
 
-def _cars3d(**options: Any) -> FactorDataset:
-    return _from_file("cars3d", "cars3d", **options)
+def _from_files(
+    name: str, space: FactorSpace, loader: Any = _open, **options: str
+) -> DatasetInfo:
+    return DatasetInfo(
+        name, space.names, loader, files=True, options={"name": name, **options}
+    )
 
 
-_GENERATED: dict[str, Callable[..., FactorDataset]] = {
-    "mini_shapes3d": _mini_shapes3d,
-    "circles": _circles,
-    "balls": _balls,
-    "grid2d": _grid2d,
-}
+_INFOS: dict[str, DatasetInfo] = {}
 
-_FROM_FILES: dict[str, Callable[..., FactorDataset]] = {
-    "shapes3d": _shapes3d,
-    "mpi3d": _mpi3d,
-    "falcor3d": _falcor3d,
-    "isaac3d": _isaac3d,
-    "dsprites": _dsprites,
-    "color_dsprites": _color_dsprites,
-    "smallnorb": _smallnorb,
-    "cars3d": _cars3d,
-}
+
+def register(record: DatasetInfo, *, replace: bool = False) -> DatasetInfo:
+    """Makes a dataset known to `load` and to every launcher.
+
+    Args:
+        record: Record of the dataset.
+        replace: Whether a dataset of the same name may be replaced.
+
+    Returns:
+        The record.
+
+    Example:
+        >>> register(DatasetInfo("bars", ("place", "standing", "grey"), loader=Bars))
+        >>> load("bars", image_size=32)
+    """
+    if record.name in _INFOS and not replace:
+        raise ValueError(
+            f"There is a dataset {record.name!r} already. Choose another name, or pass "
+            "`replace=True`."
+        )
+    _INFOS[record.name] = record
+    return record
+
+
+for _record in (
+    DatasetInfo(
+        "mini_shapes3d",
+        spaces.SHAPES3D.names,
+        "qlayers.datasets.mini_shapes3d:MiniShapes3D",
+        stands_for="shapes3d",
+    ),
+    DatasetInfo(
+        "circles",
+        ("x_position", "y_position"),
+        "qlayers.datasets.circles:Circles",
+        continuous=True,
+    ),
+    DatasetInfo(
+        "balls",
+        ("ball1_x", "ball1_y", "ball2_x", "ball2_y"),
+        "qlayers.datasets.balls:Balls",
+        continuous=True,
+    ),
+    DatasetInfo(
+        "grid2d",
+        ("z1", "z2"),
+        "qlayers.datasets.grid2d:Grid2D",
+        continuous=True,
+        images=False,
+    ),
+    _from_files("shapes3d", spaces.SHAPES3D, builder_name="shapes3d_factors"),
+    _from_files("mpi3d", spaces.MPI3D_COMPLEX, builder_name="mpi3d"),
+    _from_files("falcor3d", spaces.FALCOR3D, _open_png),
+    _from_files("isaac3d", spaces.ISAAC3D, _open_png),
+    _from_files("dsprites", spaces.DSPRITES, builder_name="dsprites_factors"),
+    DatasetInfo(
+        "color_dsprites", spaces.DSPRITES.names, _open_color_dsprites, files=True
+    ),
+    # The toy itself (instance) is drawn at random.
+    DatasetInfo(
+        "smallnorb",
+        tuple(name for name in spaces.SMALLNORB.names if name != "instance"),
+        _open_smallnorb,
+        files=True,
+    ),
+    _from_files("cars3d", spaces.CARS3D, builder_name="cars3d"),
+):
+    register(_record)
 
 
 def names() -> tuple[str, ...]:
     """Names that `load` accepts."""
-    return (*_GENERATED, *_FROM_FILES)
+    return tuple(_INFOS)
+
+
+def info(name: str) -> DatasetInfo:
+    """Facts about a dataset, without opening it.
+
+    Args:
+        name: One of `names()`.
+
+    Example:
+        >>> info("isaac3d").num_factors
+        9
+    """
+    if name not in _INFOS:
+        raise ValueError(
+            f"Unknown dataset {name!r}; expected one of {', '.join(sorted(names()))}."
+        )
+    return _INFOS[name]
 
 
 def load(
@@ -111,7 +144,7 @@ def load(
     data_dir: str | None = None,
     allow_partial: bool = False,
     **options: Any,
-) -> FactorDataset:
+) -> "FactorDataset":
     """Opens a dataset by name.
 
     `mini_shapes3d`, `circles`, `balls` and `grid2d` are generated and need no file.
@@ -139,15 +172,5 @@ def load(
         (10, 10, 10, 8, 4, 15)
         >>> load("mpi3d", data_dir="/data", manual_dir="/downloads", variant="toy")
     """
-    if name in _GENERATED:
-        return _GENERATED[name](image_size=image_size, **options)
-    if name in _FROM_FILES:
-        return _FROM_FILES[name](
-            image_size=image_size,
-            data_dir=data_dir,
-            allow_partial=allow_partial,
-            **options,
-        )
-    raise ValueError(
-        f"Unknown dataset {name!r}; expected one of {', '.join(sorted(names()))}."
-    )
+    files = {"data_dir": data_dir, "allow_partial": allow_partial}
+    return info(name).load(image_size, files, **options)

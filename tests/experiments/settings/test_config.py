@@ -8,15 +8,13 @@ import pytest
 
 from experiments.settings.config import RunConfig, resolve
 from experiments.settings.hyperparameters import (
-    known_hyperparameters,
     parse_assignment,
     resolve_schedules,
 )
-from experiments.settings.recipes import NUM_FACTORS, PROFILES, recipe
+from experiments.settings.recipes import PROFILES, recipe
 from experiments.sweeps.engines import check_engine
 from experiments.sweeps.plan import parse_grid, parse_seeds, plan_sweep
 from models import METHODS
-from qlayers import datasets
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -25,15 +23,8 @@ def test_every_method_has_a_recipe_of_known_hyperparameters(method, profile):
     given = {"supervision_weight": 1.0} if method == "supervised_vae" else {}
     dataset = "balls" if method == "additive" else "mini_shapes3d"
     config = resolve(method, dataset, profile, hyperparameters=given)
-    assert set(config.hyperparameters) <= set(known_hyperparameters(method))
+    assert set(config.hyperparameters) <= set(METHODS[method].hyperparameters())
     assert RunConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
-
-
-def test_known_factor_counts():
-    assert set(NUM_FACTORS) == set(datasets.names())
-    for name in ("mini_shapes3d", "circles", "balls", "grid2d"):
-        loaded = datasets.load(name, image_size=32)
-        assert len(loaded.factor_names) == NUM_FACTORS[name]
 
 
 # (method, dataset) -> numbers read in the papers' tables.
