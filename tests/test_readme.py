@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -29,6 +30,11 @@ def blocks_by_section(language):
         if codes:
             found[heading] = codes
     return found
+
+
+def section(heading):
+    """Text of a section."""
+    return README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
 PYTHON = blocks_by_section("python")
@@ -59,7 +65,7 @@ def environment():
     return {
         **os.environ,
         "PATH": os.pathsep.join([folder, os.environ["PATH"]]),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join(["", str(ROOT)]),
     }
 
 
@@ -145,55 +151,60 @@ def test_added_layer(check, tmp_path, monkeypatch):
     assert float(layer.losses[0]) == 0.5 * 2.0
 
 
-def test_added_method(tmp_path, monkeypatch):
-    """With the lines that the text names it is trained like any other."""
+@pytest.fixture
+def registries():
+    """What the sections register is forgotten afterwards."""
     import models
-    from experiments.running import latents
-    from experiments.running.training_run import TrainingRun
-    from experiments.settings import config
-    from experiments.settings.config import resolve
-    from tests.experiments.runs import SETTINGS
-
-    monkeypatch.setitem(models.METHODS, "calm_qlae", None)  # removed afterwards
-    names = run_section("Add a method", tmp_path, monkeypatch)
-    assert names["model"].recipe["network"] == "style"
-    for module in (config, latents):
-        monkeypatch.setattr(module, "VALUES", (*config.VALUES, "calm_qlae"))
-    settings = {**SETTINGS, "steps": 2, "evaluate_every": 2}
-    run_config = resolve(
-        "calm_qlae",
-        profile="cpu",
-        settings=settings,
-        hyperparameters={"activity_weight": 0.1},
-    )
-    TrainingRun(run_config, tmp_path / "run", print, pictures=False).run()
-    rows = [json.loads(r) for r in (tmp_path / "run" / "history.jsonl").open()]
-    assert any("activity" in name for name in rows[-1])
-    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
-    assert metrics["results"]["infomec"]["settings"]["discrete_latents"] is True
-
-
-def test_added_dataset(tmp_path, monkeypatch):
-    from experiments.running.training_run import TrainingRun
-    from experiments.settings import recipes
-    from experiments.settings.config import resolve
     from qlayers.datasets import registry
-    from tests.experiments.runs import SETTINGS
 
+    known = (models.METHODS, registry._INFOS)
+    before = [dict(records) for records in known]
+    yield
+    for records, entries in zip(known, before, strict=True):
+        records.clear()
+        records.update(entries)
+
+
+def test_added_dataset(tmp_path, monkeypatch, registries):
     names = run_section("Add a dataset", tmp_path, monkeypatch)
-    bars, (sources, images) = names["Bars"], (names["sources"], names["images"])
+    sources, images = names["sources"], names["images"]
     assert images.shape == (16, 32, 32, 3)
     for (place, standing, grey), image in zip(sources, images, strict=True):
         wanted = np.zeros((32, 32))
         wanted[4 * place : 4 * place + 4] = (grey + 1) / 5
         wanted = wanted.T if standing else wanted
         np.testing.assert_allclose(image, np.stack([wanted] * 3, -1), atol=1e-6)
-    monkeypatch.setitem(registry._GENERATED, "bars", bars)
-    monkeypatch.setitem(recipes.NUM_FACTORS, "bars", 3)
-    settings = {**SETTINGS, "steps": 2, "evaluate_every": 2}
-    config = resolve("qlae", "bars", "cpu", settings=settings)
-    TrainingRun(config, tmp_path / "run", print, pictures=False).run()
-    assert (tmp_path / "run" / "metrics.json").exists()
+
+
+def test_added_method(tmp_path, monkeypatch, registries):
+    model = run_section("Add a method", tmp_path, monkeypatch)["model"]
+    assert model.build_arguments["network"] == "style"
+    assert model.build_arguments["activity_weight"] == 0.1
+
+
+def test_launchers_know_a_file_with_records(tmp_path):
+    """Method and dataset are two files in the folder that the text names."""
+    shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
+    for heading in ("Add a method", "Add a dataset"):
+        assert "`experiments/settings/extensions/`" in section(heading)
+        file = tmp_path / "experiments/settings/extensions" / f"{heading[-6:]}.py"
+        file.write_text(PYTHON[heading][0])
+    small = (
+        "--profile=cpu --image_size=32 --network=locatello --width=0.125 --steps=2 "
+        "--batch_size=8 --log_every=2 --evaluate_every=2 --evaluation_size=200 "
+        "--metrics=fast --set=activity_weight=0.1"
+    )
+    run = "--method=calm_qlae --dataset=bars --workdir=runs/calm"
+    run_command(f"python -m experiments.train {run} {small}", tmp_path)
+    run_command("python -m experiments.evaluate --workdir=runs/calm", tmp_path)
+    table = run_command("python -m experiments.report --workdir=runs", tmp_path)
+    assert "calm_qlae" in table and "bars" in table
+    folder = tmp_path / "runs" / "calm"
+    rows = [json.loads(row) for row in (folder / "history.jsonl").open()]
+    assert any("activity" in name for name in rows[-1])
+    results = json.loads((folder / "metrics.json").read_text())["results"]
+    assert results["infomec"]["settings"]["discrete_latents"] is True
+    assert np.shape(results["infomec"]["nmi"])[0] == 3
 
 
 def test_tables_name_everything():

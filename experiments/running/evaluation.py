@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from experiments.running.latents import latents_of, measure_gap
-from experiments.settings.config import RunConfig
+from experiments.settings.config import QUANTIZED, RunConfig
 from models import LatentModel
 from qlayers.callbacks import CheckpointSelection
 from qlayers.datasets import FactorDataset
@@ -99,7 +99,7 @@ def evaluate_model(
             verbose=False,
         )
         results = {**found.results, **results}
-    if config.method_record.quantized and config.has_decoder:
+    if config.method in QUANTIZED and config.has_decoder:
         gap_images = sample.images[:_MAX_RECONSTRUCTED]
         results["straight_through_gap"] = measure_gap(model, gap_images)
     scores = {
