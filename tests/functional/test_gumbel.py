@@ -110,9 +110,9 @@ def test_low_temperature_gives_one_hot_and_extreme_logits_stay_finite():
     assert (weights.max(-1) > 0.99).mean() > 0.99
     extreme = np.array([1e30, 0.0, -1e30, -2e30], "float32")
     weights = draw(1.0, 1.0, logits=extreme)
-    np.testing.assert_array_equal(
-        weights, np.broadcast_to([1.0, 0.0, 0.0, 0.0], weights.shape)
-    )
+    # Some processors divide 1 by a sum of 1 with an approximate reciprocal.
+    one_hot = np.broadcast_to([1.0, 0.0, 0.0, 0.0], weights.shape)
+    np.testing.assert_allclose(weights, one_hot, rtol=2e-7)
 
 
 @pytest.mark.backends

@@ -1,5 +1,6 @@
 """Nearest scalars and vectors against exhaustive search in float64."""
 
+import keras
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 from keras import ops
 
 from qlayers.functional import nearest_code, nearest_vector
+from tests.gradients import gradient_of
 
 pytestmark = pytest.mark.backends
 
@@ -97,6 +99,60 @@ def test_a_code_is_nearest_to_itself_far_from_the_origin(offset):
     table[100:] = table[:100]
     codes = as_array(nearest_vector(table, table))
     np.testing.assert_array_equal(codes, np.arange(200) % 100)
+
+
+@pytest.mark.parametrize("distance", ["l1", "l2"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_equal_sums_in_another_order_are_ties(distance, compiled):
+    """Codes with the same entries in another order are as far from equal entries."""
+    rng = np.random.default_rng(4)
+    code = rng.normal(size=24).astype("float32")
+    table = np.stack([rng.permutation(code) for _ in range(300)])
+    # The first rows are farther, so that the lowest of the ties is not the first row.
+    table[:7] += np.sign(table[:7])
+    x = np.repeat(rng.normal(size=(40, 1)), 24, axis=1).astype("float32") * 0.01
+    codes = as_array(run(nearest_vector, compiled)(x, table, distance))
+    np.testing.assert_array_equal(codes, 7)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_near_ties_are_decided_by_the_differences(compiled):
+    """An outlier makes the matrix product too coarse to tell the other codes apart."""
+    rng = np.random.default_rng(5)
+    table = 1e-3 * rng.normal(size=(60, 8)).astype("float32")
+    table[59] = 1e4
+    table[40:59] = table[10:29]
+    x = np.concatenate([table, 1e-3 * rng.normal(size=(100, 8)).astype("float32")])
+    difference = x[:, None].astype("float64") - table.astype("float64")
+    expected = (difference**2).sum(-1).argmin(-1)
+    codes = as_array(run(nearest_vector, compiled)(x, table))
+    np.testing.assert_array_equal(codes, expected)
+
+
+def run(function, compiled):
+    """The function as it is, or compiled by the backend's compiler."""
+    backend = keras.backend.backend()
+    if not compiled or backend == "torch":
+        return function
+    if backend == "jax":
+        import jax
+
+        return jax.jit(function, static_argnums=2)
+    import tensorflow as tf
+
+    return tf.function(function, jit_compile=True)
+
+
+def test_a_lookup_of_the_index_carries_gradients():
+    """The search itself has none, and does not stand in their way."""
+    table = np.array([[0.0, 0.0], [2.0, 2.0], [2.0, 2.0]], "float32")
+
+    def loss(x):
+        codes = ops.take(table, nearest_vector(x, table), axis=0)
+        return ops.sum(ops.square(x - codes))
+
+    x = np.array([[2.0, 2.5], [-1.0, 0.0]], "float32")
+    np.testing.assert_allclose(gradient_of(loss, x), [[0.0, 1.0], [-2.0, 0.0]])
 
 
 @pytest.mark.parametrize("value", [1e30, 3.4e38, np.inf])
