@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from qlayers.datasets.factor_space import FactorSpace, IntArray
 from qlayers.datasets.grid_dataset import GridDataset
+from qlayers.datasets.readers import DatasetFileError, naming_damage
 from qlayers.datasets.record_index import RecordIndex, decode_pictures
 from qlayers.datasets.resize import resize_tensor
 from qlayers.datasets.stream_guard import graph_callback
@@ -42,11 +43,13 @@ class PreparedDataset(GridDataset):
         count, whole = records.num_images, space.num_combinations
         complete = np.array_equal(records.numbers, np.arange(count))
         if not complete or count > whole or (count < whole and not allow_partial):
-            raise ValueError(
-                f"The prepared files of {name} hold {count} images, but the grid has "
+            raise DatasetFileError(
+                records.files[0].parent,
+                f"the prepared files of {name} hold {count} images, but the grid has "
                 f"{whole}, and a part must begin with the first image and have no "
-                "gaps. Prepare the dataset from the published file; for the first "
-                "part of a grid pass allow_partial=True."
+                "gaps.",
+                "Prepare the dataset from the published file; for the first part of a "
+                "grid pass allow_partial=True.",
             )
         shape = (image_size, image_size, stored_shape[-1])
         super().__init__(name, space, shape, count)
@@ -55,11 +58,16 @@ class PreparedDataset(GridDataset):
 
     def _images_at(self, index: IntArray) -> npt.NDArray[np.uint8]:
         parts = [
-            self._decode(self._records.read(index[first : first + _CHUNK])).numpy()
+            self._decode_rows(index[first : first + _CHUNK])
             for first in range(0, len(index), _CHUNK)
         ]
         empty = np.empty((0, *self.image_shape), np.uint8)
         return np.concatenate([empty, *parts])
+
+    def _decode_rows(self, rows: IntArray) -> npt.NDArray[np.uint8]:
+        encoded = self._records.read(rows)
+        with naming_damage(self._records.file_of(rows), "a picture cannot be decoded"):
+            return self._decode(encoded).numpy()
 
     def _render_tensor(self, sources: tf.Tensor, seed: int, step: tf.Tensor) -> Any:
         def read(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

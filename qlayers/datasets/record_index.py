@@ -1,9 +1,9 @@
 """Random access to the pictures inside TFRecord files."""
 
 import os
-import struct
 import tempfile
-import zipfile
+import weakref
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,13 @@ import numpy as np
 import tensorflow as tf
 
 from qlayers.datasets.factor_space import IntArray
+from qlayers.datasets.readers import DatasetFileError, naming_damage
 
 _FILE_NAME = "picture_index.npz"
+_COLUMNS = 5  # image number, file, offset, size, checksum
+# Bytes around a record's data: its length, the length's checksum, its own checksum.
+_BEFORE, _AFTER = 12, 4
+_BATCH = 256
 
 
 class RecordIndex:
@@ -22,7 +27,7 @@ class RecordIndex:
     TFRecord files can only be read front to back. One pass over them notes the position
     of each encoded picture; afterwards any picture is one read away, so that streams
     need no shuffle buffer and start anywhere. The notes are kept beside the files and
-    are made anew when those change.
+    are made anew when those change. A picture that no longer is what it was is named.
 
     Args:
         files: TFRecord files of a prepared dataset.
@@ -38,54 +43,70 @@ class RecordIndex:
         files: Sequence[str | Path],
         number_of: Callable[[tf.train.Example], int],
     ) -> None:
-        self._files = [Path(file) for file in files]
+        self.files = [Path(file) for file in files]
         self._number_of = number_of
-        signature = np.array([file.stat().st_size for file in self._files], np.int64)
+        for file in self.files:
+            if not file.is_file():
+                raise _damaged(file, "there is no such file")
+        signature = np.array([file.stat().st_size for file in self.files], np.int64)
         notes = self._load(signature)
         if notes is None:
             notes = self._scan()
             self._save(signature, notes)
         self.numbers, self._places = notes[:, 0].copy(), notes[:, 1:].copy()
         self.num_images = len(self.numbers)
-        self._descriptors = [os.open(file, os.O_RDONLY) for file in self._files]
+        self._descriptors = [os.open(file, os.O_RDONLY) for file in self.files]
+        closing = weakref.finalize(self, _close, self._descriptors)
+        # At the end of the program the system closes them, after the last reader.
+        closing.atexit = False
 
     def read(self, index: IntArray) -> list[bytes]:
         """Encoded pictures by position in `numbers`."""
-        return [
-            os.pread(self._descriptors[which], size, offset)
-            for which, offset, size in self._places[index].tolist()
-        ]
+        return [self._read(*place) for place in self._places[index].tolist()]
 
-    def __del__(self) -> None:
-        for descriptor in getattr(self, "_descriptors", ()):
-            os.close(descriptor)
+    def file_of(self, index: IntArray) -> Path:
+        """The file that holds the first of these pictures."""
+        return self.files[int(self._places[index][0, 0])]
+
+    def _read(self, which: int, offset: int, size: int, checksum: int) -> bytes:
+        picture = os.pread(self._descriptors[which], size, offset)
+        if zlib.crc32(picture) != checksum:
+            raise _damaged(self.files[which], f"the picture at byte {offset} changed")
+        return picture
 
     def _scan(self) -> IntArray:
         rows = [
             row
-            for which, file in enumerate(self._files)
+            for which, file in enumerate(self.files)
             for row in self._scan_file(which, file)
         ]
-        notes = np.array(rows, np.int64).reshape(-1, 4)
-        return notes[np.argsort(notes[:, 0])]
+        notes = np.array(rows, np.int64).reshape(-1, _COLUMNS)
+        return notes[np.argsort(notes[:, 0], kind="stable")]
 
-    def _scan_file(self, which: int, file: Path) -> Iterator[tuple[int, int, int, int]]:
-        for start, record in _records(file):
-            example = tf.train.Example.FromString(record)
-            picture = example.features.feature["image"].bytes_list.value[0]
-            offset = start + record.index(picture)
-            yield self._number_of(example), which, offset, len(picture)
+    def _scan_file(self, which: int, file: Path) -> Iterator[tuple[int, ...]]:
+        with naming_damage(file, "a record in it cannot be read"):
+            for start, record in _records(file):
+                example = tf.train.Example.FromString(record)
+                picture = example.features.feature["image"].bytes_list.value[0]
+                offset = start + record.index(picture)
+                number = int(self._number_of(example))
+                yield number, which, offset, len(picture), zlib.crc32(picture)
 
     def _path(self) -> Path:
-        return self._files[0].parent / _FILE_NAME
+        return self.files[0].parent / _FILE_NAME
 
     def _load(self, signature: IntArray) -> IntArray | None:
+        """The stored notes, unless they are damaged or of other files."""
         try:
-            with np.load(self._path(), allow_pickle=False) as stored:
+            with (
+                naming_damage(self._path(), "the notes cannot be read"),
+                np.load(self._path(), allow_pickle=False) as stored,
+            ):
                 fresh = np.array_equal(stored["signature"], signature)
-                return stored["notes"] if fresh else None
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+                notes = stored["notes"] if fresh else None
+        except DatasetFileError:
             return None
+        return notes if notes is not None and _plausible(notes, signature) else None
 
     def _save(self, signature: IntArray, notes: IntArray) -> None:
         """Writes to a temporary file first, so that no half-written notes remain."""
@@ -93,26 +114,51 @@ class RecordIndex:
         try:
             with tempfile.NamedTemporaryFile(dir=folder, delete=False) as stream:
                 np.savez(stream, signature=signature, notes=notes)
+            # A temporary file is private; the notes are for all who may read the data.
+            os.chmod(stream.name, self.files[0].stat().st_mode & 0o666)
             os.replace(stream.name, self._path())
         except OSError:
             # A read-only folder: the next process scans again.
             return
 
 
+def _close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _damaged(file: Path, problem: str) -> DatasetFileError:
+    return DatasetFileError(
+        file,
+        f"{problem}: the prepared files are damaged.",
+        f"Delete the folder {file.parent} and prepare the dataset again.",
+    )
+
+
+def _plausible(notes: Any, sizes: IntArray) -> bool:
+    """Whether every picture lies inside its file."""
+    if notes.dtype != np.int64 or notes.ndim != 2 or notes.shape[1] != _COLUMNS:
+        return False
+    _, which, offset, size, _ = notes.T
+    if np.any((which < 0) | (which >= len(sizes)) | (offset < 0) | (size < 0)):
+        return False
+    return bool(np.all(offset + size <= sizes[which]))
+
+
 def _records(file: Path) -> Iterator[tuple[int, bytes]]:
-    """Yields (position of the data, data); the framing is length, crc, data, crc."""
+    """Yields (position of the data, data); TensorFlow compares the checksums."""
     position = 0
-    with file.open("rb") as stream:
-        while header := stream.read(12):
-            (size,) = struct.unpack_from("<Q", header)
-            data = stream.read(size)
-            if len(data) < size or len(stream.read(4)) < 4:
-                raise ValueError(
-                    f"{file} ends in the middle of a record. Delete the folder "
-                    f"{file.parent} and prepare the dataset again."
-                )
-            yield position + 12, data
-            position += 12 + size + 4
+    try:
+        batches = tf.data.TFRecordDataset(str(file)).batch(_BATCH)
+        for batch in batches.as_numpy_iterator():
+            for data in batch:
+                yield position + _BEFORE, data
+                position += _BEFORE + len(data) + _AFTER
+    except tf.errors.OpError as error:
+        shown = " ".join(error.message.split("[[")[0].split())
+        raise _damaged(
+            file, f"a record after byte {position} is unreadable ({shown})"
+        ) from error
 
 
 @tf.function(reduce_retracing=True)

@@ -202,7 +202,7 @@ def test_other_archive_and_damaged_picture(tmp_path):
     content = bytearray(file.read_bytes())
     content[5000] ^= 0xFF
     file.write_bytes(content)
-    _refused("falcor3d", tmp_path, file, r"000000\.png is damaged")
+    _refused("falcor3d", tmp_path, file, r"000000\.png cannot be unpacked")
 
 
 def test_labels_of_another_length_or_order_in_hdf5(tmp_path):
@@ -250,10 +250,10 @@ def test_norb_matrices(tmp_path, change, message):
     array = np.arange(24, dtype=np.int32).reshape(6, 4)
     file = tmp_path / "info.mat"
     file.write_bytes(published_files.norb_bytes(array))
-    np.testing.assert_array_equal(read_norb_matrix(file), array)
+    np.testing.assert_array_equal(read_norb_matrix(file, 1000), array)
     file.write_bytes(change(published_files.norb_bytes(array)))
     with pytest.raises(DatasetFileError, match=message):
-        read_norb_matrix(file)
+        read_norb_matrix(file, 1000)
 
 
 def test_norb_labels_that_disagree(tmp_path):
@@ -285,10 +285,10 @@ def test_numbered_zip_agrees_with_zipfile(tmp_path):
     assert len(numbered) == 20
     assert numbered.other_names == ["a/labels.npy"]
     for i in range(20):
-        assert numbered.read_number(i) == contents[f"a/{i:06d}.png"]
-    assert numbered.read_name("a/labels.npy") == b"labels"
+        assert numbered.read_number(i, 1000) == contents[f"a/{i:06d}.png"]
+    assert numbered.read_name("a/labels.npy", 1000) == b"labels"
     with pytest.raises(KeyError):
-        numbered.read_number(20)
+        numbered.read_number(20, 1000)
     numbered.close()
 
 
@@ -343,7 +343,7 @@ def test_truncated_records_are_noticed(tmp_path):
     datasets.load("mpi3d", data_dir=str(tmp_path / "d"), file=file, allow_partial=True)
     (records,) = (tmp_path / "d").rglob("*.tfrecord*")
     records.write_bytes(records.read_bytes()[:-100])
-    with pytest.raises(ValueError, match="middle of a record"):
+    with pytest.raises(ValueError, match=r"unreadable.*Delete the folder"):
         datasets.load(
             "mpi3d", data_dir=str(tmp_path / "d"), file=file, allow_partial=True
         )

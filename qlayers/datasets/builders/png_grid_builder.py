@@ -11,7 +11,7 @@ from qlayers.datasets.builders.factor_config import FactorConfig
 from qlayers.datasets.builders.factor_grid_builder import Chunk, FactorGridBuilder
 from qlayers.datasets.builders.row_checks import label_ranks
 from qlayers.datasets.factor_space import FactorSpace
-from qlayers.datasets.readers import DatasetFileError, PngArchive
+from qlayers.datasets.readers import DatasetFileError, PngArchive, naming_damage
 from qlayers.datasets.resize import resize_bytes
 
 _ROWS = 64
@@ -54,7 +54,7 @@ class PngGridBuilder(  # type: ignore[call-arg]
 
     def _chunks(self, source: Path) -> Iterator[Chunk]:
         with PngArchive(source, self.FOLDER, self.LABELS_NAME) as archive:
-            ranks = self._ranks(source, archive.read_labels())
+            ranks = self._ranks(source, archive.read_labels(self.space.num_factors))
             for first in range(0, len(archive), _ROWS):
                 index = np.arange(first, min(first + _ROWS, len(archive)))
                 images = self._pictures(source, [archive.png(int(i)) for i in index])
@@ -80,7 +80,8 @@ class PngGridBuilder(  # type: ignore[call-arg]
 
     def _pictures(self, source: Path, encoded: list[bytes]) -> list:
         """Decodes and resizes; pictures of the published size stay as they are."""
-        pictures = [tf.io.decode_png(png, channels=3).numpy() for png in encoded]
+        with naming_damage(source, "a picture in it cannot be decoded"):
+            pictures = [tf.io.decode_png(png, channels=3).numpy() for png in encoded]
         shapes = {picture.shape for picture in pictures}
         if shapes != {(_PUBLISHED_SIZE, _PUBLISHED_SIZE, 3)}:
             raise DatasetFileError(

@@ -1,6 +1,7 @@
 """Readers of the published files: chunk by chunk, and plain about what is wrong."""
 
 from qlayers.datasets.readers.cars_archive import CarsArchive
+from qlayers.datasets.readers.damage import check_size, naming_damage
 from qlayers.datasets.readers.dataset_file_error import DatasetFileError
 from qlayers.datasets.readers.file_checks import check_digest, check_is_data
 from qlayers.datasets.readers.hdf5_rows import Hdf5Rows
@@ -16,5 +17,7 @@ __all__ = [
     "PngArchive",
     "check_digest",
     "check_is_data",
+    "check_size",
+    "naming_damage",
     "read_norb_matrix",
 ]

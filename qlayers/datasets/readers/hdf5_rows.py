@@ -1,5 +1,6 @@
 """Arrays inside HDF5 files, a few rows at a time."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from qlayers.datasets.readers.damage import check_size, naming_damage
 from qlayers.datasets.readers.dataset_file_error import DatasetFileError
 from qlayers.datasets.readers.file_checks import check_is_data
+
+# Shapes3D is stored in pieces of 15,000 rows, 184 MB: one row of pieces fits.
+_BLOCK_BYTES = 256 << 20
 
 
 class Hdf5Rows:
     """One array of an HDF5 file, read front to back without loading it whole.
+
+    Files store an array in compressed pieces of many rows. To read a few rows, the
+    library unpacks every piece that holds one of them; so this reads whole pieces, as
+    far as memory allows, and hands them out in smaller parts.
+
+    Arrays that live in other files (external links, external storage, virtual arrays)
+    are refused: a dataset file has no business with the rest of the disk.
 
     Args:
         path: the file.
@@ -24,41 +36,92 @@ class Hdf5Rows:
         self.key = key
         check_is_data(self.path)
         with self._open() as file:
-            if key not in file:
-                raise DatasetFileError(
-                    self.path,
-                    f"expected an array named {key!r}, found {sorted(file.keys())}: "
-                    "this is another file.",
-                )
-            self.shape: tuple[int, ...] = file[key].shape
-            self.dtype: np.dtype[Any] = file[key].dtype
+            array = self._array(file)
+            self.shape: tuple[int, ...] = array.shape
+            self.dtype: np.dtype[Any] = array.dtype
+            self._piece_rows: int = array.chunks[0] if array.chunks else 1
+            piece = math.prod(array.chunks or (1,)) * self.dtype.itemsize
+        self._row_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
+        check_size(self.path, f"a piece of {key!r}", piece, _BLOCK_BYTES)
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def chunks(self, num_rows: int) -> Iterator[npt.NDArray[Any]]:
         """Yields consecutive blocks of at most `num_rows` rows."""
+        block_rows = self._rows_at_once(num_rows)
         with self._open() as file:
-            for first in range(0, len(self), num_rows):
-                try:
-                    yield file[self.key][first : first + num_rows]
-                except OSError as error:
+            array = self._array(file)
+            for first in range(0, len(self), block_rows):
+                problem = f"the array {self.key!r} cannot be read at row {first}"
+                with naming_damage(self.path, problem):
+                    block = array[first : min(first + block_rows, len(self))]
+                for start in range(0, len(block), num_rows):
+                    # A copy, so that the block is gone before the next is read.
+                    yield block[start : start + num_rows].copy()
+                del block
+
+    def read(self, max_bytes: int) -> npt.NDArray[Any]:
+        """The whole array; meant for labels, not for images.
+
+        Args:
+            max_bytes: more than this is refused before anything is unpacked.
+        """
+        size = len(self) * self._row_bytes
+        check_size(self.path, f"the array {self.key!r}", size, max_bytes)
+        empty = np.empty((0, *self.shape[1:]), self.dtype)
+        return np.concatenate([empty, *self.chunks(1 << 16)])
+
+    def _rows_at_once(self, num_rows: int) -> int:
+        """Whole pieces, as many as hold `num_rows` and fit into memory."""
+        fitting = max(1, _BLOCK_BYTES // max(1, self._row_bytes))
+        pieces = -(-num_rows // self._piece_rows) * self._piece_rows
+        return min(pieces, fitting)
+
+    def _array(self, file: Any) -> Any:
+        """The array, which must be in this very file."""
+        import h5py
+
+        with naming_damage(self.path, f"the array {self.key!r} cannot be found"):
+            group = file
+            for name in self.key.split("/"):
+                link = group.get(name, getlink=True) if _is_group(group) else None
+                if link is None:
                     raise DatasetFileError(
                         self.path,
-                        f"the array {self.key!r} cannot be read at row {first} "
-                        f"({error}): the file is damaged or truncated.",
-                    ) from error
+                        f"expected an array named {self.key!r}, found "
+                        f"{sorted(file.keys())[:10]}: this is another file.",
+                    )
+                if not isinstance(link, h5py.HardLink):
+                    raise self._elsewhere(f"{name!r} is a {type(link).__name__}")
+                group = group[name]
+            return self._plain(group)
 
-    def read(self) -> npt.NDArray[Any]:
-        """The whole array; meant for labels, not for images."""
-        return np.concatenate(list(self.chunks(1 << 16)))
+    def _plain(self, array: Any) -> Any:
+        import h5py
+
+        if not isinstance(array, h5py.Dataset) or not array.shape:
+            raise DatasetFileError(self.path, f"{self.key!r} is no array.")
+        if array.external or array.is_virtual:
+            raise self._elsewhere(f"{self.key!r} keeps its numbers outside")
+        if array.dtype.kind not in "biuf":
+            raise DatasetFileError(
+                self.path, f"{self.key!r} has dtype {array.dtype}, expected numbers."
+            )
+        return array
+
+    def _elsewhere(self, finding: str) -> DatasetFileError:
+        return DatasetFileError(
+            self.path,
+            f"{finding}: it leads to another place or file, which is refused.",
+        )
 
     def _open(self) -> Any:
         import h5py
 
-        try:
+        with naming_damage(self.path, "not a readable HDF5 file"):
             return h5py.File(self.path, "r")
-        except OSError as error:
-            raise DatasetFileError(
-                self.path, f"not a readable HDF5 file ({error}); it may be truncated."
-            ) from error
+
+
+def _is_group(node: Any) -> bool:
+    return hasattr(node, "keys")

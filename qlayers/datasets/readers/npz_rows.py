@@ -1,7 +1,8 @@
 """Arrays inside .npz files, a few rows at a time."""
 
+import io
+import math
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -9,8 +10,12 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from qlayers.datasets.readers.damage import check_size, naming_damage
 from qlayers.datasets.readers.dataset_file_error import DatasetFileError
 from qlayers.datasets.readers.file_checks import check_is_data
+
+# Headers of plain arrays have about a hundred bytes.
+_LONGEST_HEADER = 1 << 14
 
 
 class NpzRows:
@@ -35,76 +40,87 @@ class NpzRows:
         check_is_data(self.path)
         with self._archive() as archive, self._member(archive) as member:
             self.shape, self.dtype = self._read_header(member)
+        self._row_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def chunks(self, num_rows: int) -> Iterator[npt.NDArray[Any]]:
         """Yields consecutive blocks of at most `num_rows` rows."""
-        row_bytes = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
         with self._archive() as archive, self._member(archive) as member:
             self._read_header(member)
             for first in range(0, len(self), num_rows):
                 count = min(num_rows, len(self) - first)
-                raw = self._read(member, count * row_bytes)
-                if len(raw) < count * row_bytes:
+                raw = self._read(member, count * self._row_bytes)
+                if len(raw) < count * self._row_bytes:
                     raise DatasetFileError(
                         self.path,
                         f"the array {self.key!r} ends after "
-                        f"{first + len(raw) // row_bytes} of {len(self)} rows: the "
-                        "file is truncated.",
+                        f"{first + len(raw) // self._row_bytes} of {len(self)} rows: "
+                        "the file is truncated.",
                     )
                 yield np.frombuffer(raw, self.dtype).reshape(count, *self.shape[1:])
             # Reading past the end makes zipfile compare the checksum.
             self._read(member, 1)
 
-    def read(self) -> npt.NDArray[Any]:
-        """The whole array; meant for labels, not for images."""
-        return np.concatenate(list(self.chunks(1 << 16)))
+    def read(self, max_bytes: int) -> npt.NDArray[Any]:
+        """The whole array; meant for labels, not for images.
+
+        Args:
+            max_bytes: more than this is refused before anything is unpacked.
+        """
+        size = len(self) * self._row_bytes
+        check_size(self.path, f"the array {self.key!r}", size, max_bytes)
+        empty = np.empty((0, *self.shape[1:]), self.dtype)
+        return np.concatenate([empty, *self.chunks(1 << 16)])
 
     def _archive(self) -> zipfile.ZipFile:
-        try:
+        with naming_damage(self.path, "not a readable .npz file"):
             return zipfile.ZipFile(self.path)
-        except (zipfile.BadZipFile, OSError) as error:
-            raise DatasetFileError(
-                self.path, f"not a readable .npz file ({error}); it may be truncated."
-            ) from error
 
     def _member(self, archive: zipfile.ZipFile) -> IO[bytes]:
         name = f"{self.key}.npy"
         if name not in archive.namelist():
-            keys = [entry.removesuffix(".npy") for entry in archive.namelist()]
+            keys = [entry.removesuffix(".npy") for entry in archive.namelist()[:10]]
             raise DatasetFileError(
                 self.path,
                 f"expected an array named {self.key!r}, found {keys}: this is another "
                 "file.",
             )
-        return archive.open(name)
+        with naming_damage(self.path, f"the array {self.key!r} cannot be opened"):
+            return archive.open(name)
 
     def _read_header(self, member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        try:
-            version = np.lib.format.read_magic(member)
-            if version == (1, 0):
-                header = np.lib.format.read_array_header_1_0(member)
-            else:
-                header = np.lib.format.read_array_header_2_0(member)
-        except (ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise DatasetFileError(
-                self.path, f"the array {self.key!r} has a damaged header ({error})."
-            ) from error
-        shape, fortran_order, dtype = header
-        if dtype.hasobject or fortran_order or not shape:
+        with naming_damage(self.path, f"the array {self.key!r} has a damaged header"):
+            shape, fortran_order, dtype = _parse_header(member)
+        if dtype.hasobject or dtype.itemsize == 0 or fortran_order or not shape:
             raise DatasetFileError(
                 self.path,
                 f"the array {self.key!r} has dtype {dtype}, shape {shape}; expected "
                 "plain numbers in C order.",
             )
+        if min(shape) < 0:
+            raise DatasetFileError(
+                self.path, f"the array {self.key!r} has the negative shape {shape}."
+            )
         return shape, dtype
 
     def _read(self, member: IO[bytes], size: int) -> bytes:
-        try:
+        with naming_damage(self.path, f"the array {self.key!r} cannot be unpacked"):
             return member.read(size)
-        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise DatasetFileError(
-                self.path, f"the array {self.key!r} is damaged ({error})."
-            ) from error
+
+
+def _parse_header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Reads the header, whose length is looked at before it is unpacked."""
+    head = member.read(10)
+    wide = len(head) > 6 and head[6] > 1
+    if wide:
+        head += member.read(2)
+    length = int.from_bytes(head[8:], "little")
+    if length > _LONGEST_HEADER:
+        raise ValueError(f"a header of {length} bytes")
+    stream = io.BytesIO(head + member.read(length))
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(stream)
+    return np.lib.format.read_array_header_2_0(stream)

@@ -8,10 +8,12 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
+from qlayers.datasets.readers.damage import check_size, naming_damage
 from qlayers.datasets.readers.dataset_file_error import DatasetFileError
 
 _STORED, _DEFLATED = 0, 8
 _NO_ENTRY = -1
+_ENTRY_BYTES = 46
 
 
 class _Entry(NamedTuple):
@@ -42,12 +44,13 @@ class NumberedZip:
         self._prefix, self._suffix = prefix.encode(), suffix.encode()
         self._stream = self.path.open("rb")
         try:
-            start, size, count = self._find_directory()
-            self._stream.seek(start)
-            directory = self._stream.read(size)
-            self._collect(directory, count)
-        except (struct.error, IndexError, OSError) as error:
-            raise self._damaged(f"its directory is damaged ({error})") from error
+            with naming_damage(self.path, "not a readable zip archive"):
+                start, size, count = self._find_directory()
+                self._stream.seek(start)
+                self._collect(self._stream.read(size), count)
+        except DatasetFileError:
+            self._stream.close()
+            raise
 
     def close(self) -> None:
         self._stream.close()
@@ -61,15 +64,21 @@ class NumberedZip:
         """Names of the members that are not numbered."""
         return list(self._others)
 
-    def read_number(self, number: int) -> bytes:
+    def read_number(self, number: int, max_bytes: int) -> bytes:
         """Content of a numbered member; `KeyError` if there is none."""
         if number >= len(self._entries) or self._entries[number]["offset"] < 0:
             raise KeyError(number)
-        return self._read(_Entry(*self._entries[number].tolist()))
+        name = f"{self._prefix.decode()}{number:06d}{self._suffix.decode()}"
+        return self._read(name, _Entry(*self._entries[number].tolist()), max_bytes)
 
-    def read_name(self, name: str) -> bytes:
-        """Content of another member; `KeyError` if there is none."""
-        return self._read(self._others[name])
+    def read_name(self, name: str, max_bytes: int) -> bytes:
+        """Content of another member; `KeyError` if there is none.
+
+        Args:
+            name: of the member.
+            max_bytes: more than this is refused before anything is unpacked.
+        """
+        return self._read(name, self._others[name], max_bytes)
 
     def _collect(self, directory: bytes, count: int) -> None:
         self._others: dict[str, _Entry] = {}
@@ -102,7 +111,7 @@ class NumberedZip:
             method, crc, packed, unpacked = fields[4], *fields[7:10]
             name_size, extra_size, comment_size = fields[10:13]
             offset = fields[16]
-            name_start = position + 46
+            name_start = position + _ENTRY_BYTES
             extra_start = name_start + name_size
             extra = directory[extra_start : extra_start + extra_size]
             unpacked, packed, offset = _large_sizes(extra, unpacked, packed, offset)
@@ -128,13 +137,19 @@ class NumberedZip:
             record = self._stream.read(56)
             if record[:4] == b"PK\x06\x06":
                 count, size, start = struct.unpack_from("<3Q", record, 32)
+        # Before memory is taken: the file holds what its end says.
+        if start + size > end or count * _ENTRY_BYTES > size:
+            raise self._damaged("its directory is longer than the file")
         return start, size, count
 
-    def _read(self, entry: _Entry) -> bytes:
-        content = _read_member(self._stream, entry)
-        if len(content) != entry.unpacked or zlib.crc32(content) != entry.crc:
-            raise zlib.error("content does not match its checksum")
-        return content
+    def _read(self, name: str, entry: _Entry, max_bytes: int) -> bytes:
+        check_size(self.path, name, entry.unpacked, max_bytes)
+        check_size(self.path, name, entry.packed, self.path.stat().st_size)
+        with naming_damage(self.path, f"{name} cannot be unpacked"):
+            content = _read_member(self._stream, entry)
+            if len(content) != entry.unpacked or zlib.crc32(content) != entry.crc:
+                raise zlib.error("content does not match its checksum")
+            return content
 
     def _damaged(self, problem: str) -> DatasetFileError:
         return DatasetFileError(
@@ -152,9 +167,9 @@ def _large_sizes(
         if kind == 1:
             numbers = iter(struct.unpack_from(f"<{size // 8}Q", extra, position + 4))
             full = 0xFFFFFFFF
-            unpacked = next(numbers) if unpacked == full else unpacked
-            packed = next(numbers) if packed == full else packed
-            offset = next(numbers) if offset == full else offset
+            unpacked = next(numbers, full) if unpacked == full else unpacked
+            packed = next(numbers, full) if packed == full else packed
+            offset = next(numbers, full) if offset == full else offset
         position += 4 + size
     return unpacked, packed, offset
 
@@ -172,5 +187,8 @@ def _read_member(stream: IO[bytes], entry: _Entry) -> bytes:
     if entry.method == _STORED:
         return packed
     if entry.method == _DEFLATED:
-        return zlib.decompress(packed, -zlib.MAX_WBITS)
+        # Not a byte more than promised, whatever the stream unpacks to.
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(
+            packed, entry.unpacked + 1
+        )
     raise zlib.error(f"compression method {entry.method} is not supported")

@@ -59,15 +59,14 @@ class Builder(FactorGridBuilder):
         images, classes = _open(source)
         check_rows(images, (64, 64), self.space)
         check_same_length(images, classes)
+        ranks = _ranks(classes)
         first = 0
-        for pictures, labels in zip(
-            images.chunks(_ROWS), classes.chunks(_ROWS), strict=True
-        ):
+        for pictures in images.chunks(_ROWS):
             if pictures.max() > 1:
                 raise DatasetFileError(source, "pixels are neither 0 nor 1.")
             index = np.arange(first, first + len(pictures))
             shown = list(pictures[..., None] * np.uint8(255))
-            yield index, shown, _five_columns(labels)
+            yield index, shown, ranks[index]
             first += len(pictures)
 
 
@@ -88,14 +87,22 @@ def _open(path: Path) -> tuple[Any, Any]:
     return images, classes
 
 
-def _five_columns(classes: np.ndarray) -> IntArray:
-    """Drops the colour, of which there is only one."""
-    return classes[:, -5:].astype(np.int64)
+def _ranks(classes: Any) -> IntArray:
+    """Value indices (n, 5), without the colour, of which there is only one."""
+    # Six columns of eight bytes, as published.
+    table = classes.read(max_bytes=DSPRITES.num_combinations * 6 * 8)
+    return table[:, -5:].astype(np.int64)
 
 
 def _sub_grid(path: Path, classes: Any) -> FactorSpace:
     """The factors of a file that may hold fewer values of each."""
-    ranks = _five_columns(classes.read())
+    ranks = _ranks(classes)
+    if not len(ranks) or np.any((ranks < 0) | (ranks >= DSPRITES.sizes)):
+        raise DatasetFileError(
+            path,
+            f"its classes are none, or outside the sizes {DSPRITES.sizes}: this is "
+            "another file.",
+        )
     sizes = tuple(int(size) for size in ranks.max(axis=0) + 1)
     if len(ranks) <= np.prod(sizes) and sizes != DSPRITES.sizes:
         if len(ranks) < np.prod(sizes):

@@ -50,10 +50,10 @@ class Builder(FactorGridBuilder):
         check_rows(images, self.builder_config.image_shape, self.space)
         check_rows(labels, (self.space.num_factors,), self.space, np.floating)
         check_same_length(images, labels)
+        values = labels.read(max_bytes=self.space.num_combinations * 6 * 8)
+        ranks = label_ranks(source, values, SHAPES3D_VALUES)
         first = 0
-        for pictures, values in zip(
-            images.chunks(_ROWS), labels.chunks(_ROWS), strict=True
-        ):
+        for pictures in images.chunks(_ROWS):
             index = np.arange(first, first + len(pictures))
-            yield index, list(pictures), label_ranks(source, values, SHAPES3D_VALUES)
+            yield index, list(pictures), ranks[index]
             first += len(pictures)

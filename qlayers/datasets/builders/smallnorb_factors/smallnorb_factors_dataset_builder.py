@@ -21,6 +21,10 @@ _STEMS = (
     "smallnorb-5x01235x9x18x6x2x96x96-testing",
 )
 _PARTS = ("dat", "cat", "info")
+# Each file holds half of the toys; stereo pairs of 96x96 pixels.
+_MAX_ROWS = 24_300
+_MAX_PICTURE_BYTES = _MAX_ROWS * 2 * 96 * 96
+_MAX_LABEL_BYTES = _MAX_ROWS * 4 * 4
 
 
 class Builder(FactorGridBuilder):
@@ -60,7 +64,7 @@ class Builder(FactorGridBuilder):
     def _chunks(self, source: dict[str, Path]) -> Iterator[Chunk]:
         for stem in _STEMS:
             paths = {part: source[f"{stem}-{part}"] for part in _PARTS}
-            pictures = read_norb_matrix(paths["dat"])
+            pictures = read_norb_matrix(paths["dat"], _MAX_PICTURE_BYTES)
             sources = _sources(paths, self.space)
             if pictures.shape != (len(sources), 2, 96, 96) or pictures.dtype != "u1":
                 raise DatasetFileError(
@@ -76,7 +80,11 @@ class Builder(FactorGridBuilder):
 
 def _sources(paths: dict[str, Path], space: FactorSpace) -> IntArray:
     """Category, toy, elevation, azimuth and lighting of every picture."""
-    category, info = read_norb_matrix(paths["cat"]), read_norb_matrix(paths["info"])
+    category = read_norb_matrix(paths["cat"], _MAX_LABEL_BYTES)
+    info = read_norb_matrix(paths["info"], _MAX_LABEL_BYTES)
+    for path, array in ((paths["cat"], category), (paths["info"], info)):
+        if not np.issubdtype(array.dtype, np.integer):
+            raise DatasetFileError(path, f"has dtype {array.dtype}, expected integers.")
     if category.ndim != 1 or info.shape != (len(category), 4):
         raise DatasetFileError(
             paths["info"],
