@@ -9,14 +9,7 @@ import keras
 import qlayers
 from models.networks.choice import Networks
 from qlayers.quantizers.base import BaseQuantizer
-from qlayers.quantizers.logits import LogitsQuantizer
-
-_HESSIAN = (qlayers.HessianPenalty, qlayers.NormalizedHessianPenalty)
-_SUPPORT = (
-    qlayers.Cliff,
-    qlayers.HausdorffFactorizedSupport,
-    qlayers.IndependentSupport,
-)
+from qlayers.signals import Signal, Signals
 
 
 @dataclass(frozen=True)
@@ -39,32 +32,12 @@ class Assembly:
     discriminator: Any = None
 
 
-@dataclass(frozen=True)
-class Signals:
-    """The tensors between encoder and decoder that regularizers may read.
-
-    Attributes:
-        latents: What the decoder reads.
-        continuous: Noise-free latents before quantization, or None.
-        mean: Posterior means, or None.
-        scale: Posterior scales, or None.
-        assignments: Weights of the categories, `(batch, n, num_values)`, or None.
-    """
-
-    latents: Any
-    continuous: Any = None
-    mean: Any = None
-    scale: Any = None
-    assignments: Any = None
-
-
 def assemble(
     networks: Networks,
     num_latents: int,
     *,
     quantizer: BaseQuantizer | None = None,
     regularizers: Sequence[Any] = (),
-    discriminator_input: str = "latents",
     with_decoder: bool = True,
 ) -> Assembly:
     """Connects encoder, quantizer, regularizers and decoder.
@@ -73,11 +46,9 @@ def assemble(
         networks: Makes encoder and decoder.
         num_latents: Number of latents.
         quantizer: A quantizer of qlayers, or None for plain latents.
-        regularizers: Regularizers of qlayers. The Hessian penalties are given as
-            functions of the decoder, `lambda decoder: NormalizedHessianPenalty(...)`,
-            all others as layers.
-        discriminator_input: What a total-correlation discriminator reads: `"latents"`
-            or, for categorical quantizers, `"assignments"`.
+        regularizers: Regularizers of qlayers, or of yours: each gets the signals that
+            it declares in `reads` and `may_read`. One that wraps the decoder is given
+            as a function, `lambda decoder: NormalizedHessianPenalty(decoder, ...)`.
         with_decoder: Whether to decode at all.
 
     Example:
@@ -93,134 +64,96 @@ def assemble(
     """
     images = keras.Input(networks.image_shape, name="images")
     encode = networks.encoder(head_size(quantizer, num_latents))
-    signals = _signals(encode(images), quantizer)
-    decoder = None
+    features = encode(images)
+    signals: Signals = {"latents": features, "continuous": features}
+    if quantizer is not None:
+        signals = quantizer.signals(features)
+    latents = signals["latents"]
     if with_decoder:
-        decoder = networks.decoder(signals.latents.shape[-1])
-    outputs, discriminator = _regularize(
-        signals, decoder, regularizers, discriminator_input
-    )
+        signals["decoder"] = networks.decoder(latents.shape[-1])
+    layers = [_layer_of(regularizer, signals) for regularizer in regularizers]
     return Assembly(
-        graph=keras.Model(images, outputs, name="graph"),
-        encoder=keras.Model(images, signals.latents, name="encoder"),
-        decoder=decoder,
+        graph=keras.Model(images, _outputs(layers, signals), name="graph"),
+        encoder=keras.Model(images, latents, name="encoder"),
+        decoder=signals.get("decoder"),
         quantizer=quantizer,
-        discriminator=discriminator,
+        discriminator=_discriminator_of(layers),
     )
 
 
 def head_size(quantizer: BaseQuantizer | None, num_latents: int) -> int:
     """Number of encoder outputs that a quantizer needs for `num_latents` latents."""
-    if isinstance(quantizer, qlayers.GaussianLatent):
-        return 2 * num_latents
-    if isinstance(quantizer, LogitsQuantizer):
-        return num_latents * quantizer.num_values
-    return num_latents * getattr(quantizer, "code_dim", 1)
+    return num_latents * (1 if quantizer is None else quantizer.inputs_per_latent)
 
 
-def _signals(features: Any, quantizer: BaseQuantizer | None) -> Signals:
-    if quantizer is None:
-        return Signals(latents=features, continuous=features)
-    if isinstance(quantizer, qlayers.GaussianLatent):
-        z, mean, scale = quantizer(features, return_moments=True)
-        return Signals(latents=z, continuous=mean, mean=mean, scale=scale)
-    if isinstance(quantizer, LogitsQuantizer):
-        z, weights = quantizer(features, return_assignments=True)
-        return Signals(latents=z, assignments=weights)
-    if isinstance(quantizer, qlayers.GumbelQuantizer):
-        z, weights = quantizer(features, return_assignments=True)
-        return Signals(latents=z, continuous=features, assignments=weights)
-    continuous = features
-    if isinstance(quantizer, qlayers.FiniteScalarQuantizer):
-        squash = keras.layers.Activation("tanh", dtype="float32", name="continuous")
-        continuous = squash(features)
-    return Signals(latents=quantizer(features), continuous=continuous)
-
-
-def _regularize(
-    signals: Signals,
-    decoder: keras.Model | None,
-    regularizers: Sequence[Any],
-    discriminator_input: str,
-) -> tuple[Any, Any]:
-    """Applies the regularizers; returns the outputs and the discriminator, if any."""
-    z = signals.latents
-    decode: Any = decoder
-    discriminator = None
-    for regularizer in regularizers:
-        if not isinstance(regularizer, keras.layers.Layer):
-            decode = _wrap_decoder(regularizer, decoder, decode)
-        elif isinstance(regularizer, qlayers.TotalCorrelationDiscriminator):
-            if discriminator is not None:
-                raise ValueError("A model has one total-correlation discriminator.")
-            discriminator = regularizer
-            z = _apply_discriminator(regularizer, z, signals, discriminator_input)
-        else:
-            z = _apply(regularizer, z, signals)
-    if decode is None:
-        return z, discriminator
-    if isinstance(decode, qlayers.NormalizedHessianPenalty):
-        return decode(z, continuous=signals.continuous), discriminator
-    return decode(z), discriminator
-
-
-def _wrap_decoder(make: Any, decoder: keras.Model | None, decode: Any) -> Any:
-    if decoder is None:
-        raise ValueError("A Hessian penalty needs a decoder; this model has none.")
-    if decode is not decoder:
+def _layer_of(regularizer: Any, signals: Signals) -> Any:
+    """The regularizer; one that is given as a function is made of the decoder."""
+    if isinstance(regularizer, keras.layers.Layer):
+        return regularizer
+    layer = regularizer(_read(regularizer, "decoder", signals))
+    if not _wraps(layer):
         raise ValueError(
-            "A model has one Hessian penalty: each returns the decoder's output."
-        )
-    layer = make(decoder)
-    if not isinstance(layer, _HESSIAN):
-        raise ValueError(
-            "A regularizer given as a function of the decoder must return a Hessian "
-            f"penalty. Received: {layer!r}."
+            "A regularizer given as a function of the decoder must return a layer that "
+            f"wraps it, such as a Hessian penalty. Received: {layer!r}."
         )
     return layer
 
 
-def _apply(regularizer: Any, z: Any, signals: Signals) -> Any:
-    name = type(regularizer).__name__
-    if isinstance(regularizer, qlayers.MinibatchTotalCorrelation):
-        if signals.scale is None:
-            raise ValueError(
-                f"{name} needs posterior densities, which only GaussianLatent has. "
-                "Use TotalCorrelationDiscriminator with this quantizer."
-            )
-        return regularizer(z, signals.mean, signals.scale)
-    if isinstance(regularizer, _SUPPORT):
-        if signals.continuous is None:
-            raise ValueError(
-                f"{name} looks at the density of continuous latents; a categorical "
-                "quantizer has none. Use it with GaussianLatent, LatentQuantizer, "
-                "FiniteScalarQuantizer or no quantizer."
-            )
-        return _apply_beside(regularizer, z, signals.continuous)
-    if isinstance(regularizer, qlayers.KernelMultiinformation):
-        return regularizer(z, continuous=_same_size(signals.continuous, z))
-    return regularizer(z)
-
-
-def _same_size(continuous: Any, z: Any) -> Any:
-    if continuous is None or continuous.shape[-1] != z.shape[-1]:
-        return None
-    return continuous
-
-
-def _apply_discriminator(layer: Any, z: Any, signals: Signals, reads: str) -> Any:
-    if reads == "latents":
-        return layer(z)
-    if signals.assignments is None:
+def _outputs(layers: Sequence[Any], signals: Signals) -> Any:
+    """Applies the regularizers to the signals that they read, then the decoder."""
+    z, decoders = signals["latents"], [layer for layer in layers if _wraps(layer)]
+    if len(decoders) > 1:
         raise ValueError(
-            "`discriminator_input='assignments'` needs a GumbelQuantizer or a "
-            "categorical quantizer; others have no weights of categories."
+            "One regularizer can wrap the decoder, because it returns the decoder's "
+            f"output. Received: {', '.join(layer.name for layer in decoders)}."
         )
-    return _apply_beside(layer, z, signals.assignments)
+    for layer in layers:
+        if not _wraps(layer):
+            z = _apply(layer, z, signals)
+    if decoders:
+        return decoders[0](z, **_others(decoders[0], signals))
+    return signals["decoder"](z) if "decoder" in signals else z
 
 
-def _apply_beside(layer: Any, z: Any, inputs: Any) -> Any:
-    """Applies a regularizer to another tensor than `z`, keeping it in the graph."""
+def _apply(layer: Any, z: Any, signals: Signals) -> Any:
+    """Applies a regularizer; one that reads something else than `z` stays beside it."""
+    first = _reads(layer)[0]
+    inputs = z if first == "latents" else _read(layer, first, signals)
+    outputs = layer(inputs, **_others(layer, signals))
     if inputs is z:
-        return layer(z)
-    return qlayers.blocks.Beside(name=f"with_{layer.name}")([z, layer(inputs)])
+        return outputs
+    return qlayers.blocks.Beside(name=f"with_{layer.name}")([z, outputs])
+
+
+def _others(layer: Any, signals: Signals) -> dict[str, Any]:
+    """The signals that a regularizer reads after the first, by name."""
+    needed = [name for name in _reads(layer)[1:] if name != "decoder"]
+    optional = [name for name in getattr(layer, "may_read", ()) if name in signals]
+    return {name: _read(layer, name, signals) for name in (*needed, *optional)}
+
+
+def _reads(layer: Any) -> tuple[Signal, ...]:
+    return getattr(layer, "reads", ("latents",))
+
+
+def _wraps(layer: Any) -> bool:
+    return "decoder" in _reads(layer)
+
+
+def _read(reader: Any, name: Signal, signals: Signals) -> Any:
+    if name not in signals:
+        who = getattr(reader, "__name__", type(reader).__name__)
+        raise ValueError(
+            f"{who} reads the signal {name!r}, which this model does not have: its "
+            f"quantizer and decoder give {', '.join(signals)}. Choose another "
+            "quantizer or another regularizer."
+        )
+    return signals[name]
+
+
+def _discriminator_of(layers: Sequence[Any]) -> Any:
+    kind = qlayers.TotalCorrelationDiscriminator
+    found = [layer for layer in layers if isinstance(layer, kind)]
+    if len(found) > 1:
+        raise ValueError("A model has one total-correlation discriminator.")
+    return found[0] if found else None

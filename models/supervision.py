@@ -1,15 +1,14 @@
 """Supervised losses on a few labelled images."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from keras import ops
 
-import qlayers
-from qlayers.backend import Tensor, as_float32
+from qlayers.backend import Tensor
 from qlayers.checks import check_choice, check_count, check_number
-from qlayers.quantizers.logits import LogitsQuantizer
 
 _KINDS = ("cross_entropy", "bce", "l2")
 
@@ -57,13 +56,8 @@ class Supervision:
         """
         if self.kind == "cross_entropy":
             return _cross_entropy(quantizer, features, labels, self.sizes)
-        if not isinstance(quantizer, qlayers.GaussianLatent):
-            raise ValueError(
-                f"Supervision {self.kind!r} needs a GaussianLatent. Received: "
-                f"{quantizer!r}."
-            )
-        count = len(self.sizes)
-        mean = as_float32(ops.split(features, 2, axis=-1)[0])[:, :count]
+        moments = _asked(quantizer, "moments", self.kind, "GaussianLatent")
+        mean = moments(features)[0][:, : len(self.sizes)]
         target = ops.cast(labels, "float32") / np.asarray(self.sizes, "float32")
         if self.kind == "l2":
             return ops.mean(ops.sum(ops.square(mean - target), axis=-1))
@@ -92,19 +86,25 @@ def category_table(quantizer: Any, sizes: Any) -> np.ndarray:
 
 
 def _cross_entropy(quantizer: Any, features: Tensor, labels: Tensor, sizes: Any) -> Any:
-    if not isinstance(quantizer, LogitsQuantizer):
-        raise ValueError(
-            "Supervision 'cross_entropy' needs a categorical quantizer. Received: "
-            f"{quantizer!r}."
-        )
+    logits_of = _asked(quantizer, "logits", "cross_entropy", "categorical quantizer")
     table = category_table(quantizer, sizes)
     count = len(sizes)
     offsets = np.arange(count, dtype="int32") * table.shape[1]
     flat = ops.convert_to_tensor(table.reshape(-1))
     targets = ops.take(flat, ops.cast(labels, "int32") + offsets, axis=0)
-    logits = quantizer.logits(features)[..., :count, :]
+    logits = logits_of(features)[..., :count, :]
     log_q = ops.log_softmax(logits, axis=-1)
     one_hot = ops.one_hot(targets, quantizer.num_values, dtype="float32")
     # Excluded categories have log-probabilities near -inf; none is a target.
     picked = ops.where(one_hot > 0, log_q, ops.zeros_like(log_q))
     return -ops.mean(ops.sum(picked, axis=(-2, -1)))
+
+
+def _asked(quantizer: Any, method: str, kind: str, example: str) -> Callable[..., Any]:
+    """The quantizer's method of that name, or an error that says who has one."""
+    if not hasattr(quantizer, method):
+        raise ValueError(
+            f"Supervision {kind!r} needs a quantizer with `{method}`, such as a "
+            f"{example}. Received: {quantizer!r}."
+        )
+    return getattr(quantizer, method)

@@ -203,6 +203,7 @@ def test_launchers_know_a_file_with_records(tmp_path):
     rows = [json.loads(row) for row in (folder / "history.jsonl").open()]
     assert any("activity" in name for name in rows[-1])
     results = json.loads((folder / "metrics.json").read_text())["results"]
+    assert results["infomec"]["settings"]["discrete_latents"] is True
     assert np.shape(results["infomec"]["nmi"])[0] == 3
 
 

@@ -7,8 +7,9 @@ import numpy as np
 
 import models
 from experiments.running.evaluation import Evaluation, image_dtype
+from experiments.running.latents import is_quantized
 from experiments.running.pictures import write_pictures
-from experiments.settings.config import QUANTIZED, RunConfig
+from experiments.settings.config import RunConfig
 from experiments.storage.run_directory import RunDirectory
 from qlayers.callbacks import (
     CodeStatistics,
@@ -55,7 +56,7 @@ class Board:
         self.scores = ScoreSummaries(
             folder, lambda: self.evaluation.results, dataset.factor_names
         )
-        codes = model.codes if config.method in QUANTIZED else None
+        codes = model.codes if is_quantized(model) else None
         self.projector = ProjectorFiles(
             directory.projector,
             images,

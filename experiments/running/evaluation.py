@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.running.latents import latents_of, measure_gap
-from experiments.settings.config import QUANTIZED, RunConfig
+from experiments.running.latents import is_quantized, latents_of, measure_gap
+from experiments.settings.config import RunConfig
 from models import LatentModel
 from qlayers.callbacks import CheckpointSelection
 from qlayers.datasets import FactorDataset
@@ -79,7 +79,7 @@ def evaluate_model(
         report: Called with what is being done.
     """
     report(f"encoding {len(sample.images)} images")
-    latents, discrete = latents_of(config.method, model, sample.images)
+    latents, discrete = latents_of(model, sample.images)
     if not np.isfinite(latents).all():
         raise ValueError("Latents are not finite: training has diverged.")
     results: dict[str, Any] = {}
@@ -99,7 +99,7 @@ def evaluate_model(
             verbose=False,
         )
         results = {**found.results, **results}
-    if config.method in QUANTIZED and config.has_decoder:
+    if is_quantized(model) and config.has_decoder:
         gap_images = sample.images[:_MAX_RECONSTRUCTED]
         results["straight_through_gap"] = measure_gap(model, gap_images)
     scores = {

@@ -10,7 +10,8 @@ from PIL import Image
 
 import models
 from experiments.running.evaluation import Evaluation
-from experiments.settings.config import QUANTIZED, RunConfig
+from experiments.running.latents import is_quantized
+from experiments.settings.config import RunConfig
 from experiments.storage.files import write_atomically, write_json
 from experiments.storage.run_directory import RunDirectory
 from models.inspection import num_slots
@@ -67,7 +68,7 @@ def write_pictures(
     ends = np.stack([as_float(bases[0]), as_float(bases[1])])
     save("swaps.png", np.concatenate([ends, swapped])[None], gap=1)
     write_heat_maps(folder, found, source_names)
-    if config.method in QUANTIZED:
+    if is_quantized(model):
         index["frequencies"] = [
             row.tolist()
             for row in code_frequencies(

@@ -190,11 +190,7 @@ def factorized_model(
         name="discriminator",
     )
     parts = assemble(
-        networks,
-        num_latents,
-        quantizer=quantizer,
-        regularizers=[discriminator],
-        discriminator_input="assignments",
+        networks, num_latents, quantizer=quantizer, regularizers=[discriminator]
     )
     return factor_model_from(
         parts,

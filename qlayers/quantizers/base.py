@@ -1,6 +1,6 @@
 """What all quantizers share."""
 
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import keras
 import numpy as np
@@ -9,6 +9,7 @@ from keras import ops
 from qlayers.backend import Tensor, as_float32
 from qlayers.checks import check_choice, check_codes, check_no_nan
 from qlayers.quantizers.code_usage import CodeUsage
+from qlayers.signals import Signals
 from qlayers.term_layer import TermLayer
 
 # Infinities are treated as this number: every distance to a code stays finite.
@@ -18,6 +19,10 @@ LARGEST = 1e30
 class BaseQuantizer(TermLayer):
     """Base of the quantizers: codes, values, usage statistics and a seed.
 
+    A quantizer says itself what models and scores need to know of it:
+    `inputs_per_latent`, `scored_as`, `is_discrete`, `continuous(inputs)`,
+    `soft_values(inputs)` and `signals(inputs)`.
+
     A subclass sets `num_codes_of` (codes per latent) in `build` by calling
     `build_codes`, and implements `call`, `_codes`, `_values_of` and `value_table`.
 
@@ -26,7 +31,15 @@ class BaseQuantizer(TermLayer):
         track_usage: `"mean"` shows the mean perplexity and usage of the codes in the
             history, `"per_latent"` also those of every latent, `None` neither.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Attributes:
+        scored_as: How metrics read the latents: by their `"codes"` (values without an
+            order), by the `"values"` of their codes, or as real numbers (`"reals"`).
+        is_discrete: Whether a latent has finitely many values.
     """
+
+    scored_as: ClassVar[Literal["codes", "values", "reals"]] = "values"
+    is_discrete: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -60,6 +73,36 @@ class BaseQuantizer(TermLayer):
                 self.num_codes_of, detail=self.track_usage, name=self.name
             )
         self.build_step()
+
+    @property
+    def inputs_per_latent(self) -> int:
+        """Size of the input's last axis that one latent needs. Known before `build`."""
+        return 1
+
+    def continuous(self, inputs: Tensor) -> Tensor | None:
+        """The latents before quantization, float32, without noise.
+
+        Of the output's shape; None where there are none. The default are the inputs,
+        or None where a latent has several.
+        """
+        return self._checked(inputs) if self.inputs_per_latent == 1 else None
+
+    def soft_values(self, inputs: Tensor) -> Tensor:
+        """What the latents would be without rounding, float32, without noise.
+
+        The straight-through gap decodes these. The default is `continuous(inputs)`; a
+        quantizer that has none gives the values of its codes.
+        """
+        soft = self.continuous(inputs)
+        return self.lookup(self.codes(inputs)) if soft is None else soft
+
+    def signals(self, inputs: Tensor) -> Signals:
+        """Calls the layer; returns its output and what else regularizers may read."""
+        return self._with_continuous({"latents": self(inputs)}, inputs)
+
+    def _with_continuous(self, signals: Signals, inputs: Tensor) -> Signals:
+        continuous = self.continuous(inputs)
+        return signals if continuous is None else {**signals, "continuous": continuous}
 
     def codes(self, inputs: Tensor) -> Tensor:
         """Deterministic int32 code indices of `inputs`, one for each latent.

@@ -55,6 +55,8 @@ class CategoricalQuantizer(LogitsQuantizer):
         3.3 (dVAE and FactordVAE); Ramesh et al. 2021.
     """
 
+    scored_as = "codes"
+
     def __init__(
         self,
         num_values: int = 64,

@@ -65,7 +65,7 @@ class FiniteScalarQuantizer(BaseQuantizer):
         self.build_codes(counts, n)
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
-        squashed = ops.tanh(self._prepare(inputs))
+        squashed = self.continuous(inputs)
         grid_position = self._grid_position(squashed)
         z = straight_through(squashed, self._grid_value(grid_position))
         codes = self._as_codes(grid_position) if self.usage is not None else None

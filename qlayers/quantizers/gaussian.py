@@ -11,6 +11,7 @@ from qlayers.checks import check_choice, check_count, check_last_axis
 from qlayers.functional import nearest_code, standard_normal_kl
 from qlayers.quantizers.base import BaseQuantizer, batch_mean
 from qlayers.schedules import Schedulable
+from qlayers.signals import Signals
 
 # Beyond these, exp and softplus over- or underflow float32 in the divergence.
 _LOG_VARIANCE_LIMIT = 60.0
@@ -54,6 +55,9 @@ class GaussianLatent(BaseQuantizer):
         (`kl_weight` is the beta of the beta-VAE).
     """
 
+    scored_as = "reals"
+    is_discrete = False
+
     def __init__(
         self,
         kl_weight: Schedulable = 1.0,
@@ -68,6 +72,22 @@ class GaussianLatent(BaseQuantizer):
         self.num_values = check_count("num_values", num_values, minimum=2)
         if not self.is_off("kl_weight"):
             self.track_terms("kl")
+
+    @property
+    def inputs_per_latent(self) -> int:
+        return 2
+
+    def continuous(self, inputs: Tensor) -> Tensor:
+        """The means, float32."""
+        return self.moments(inputs)[0]
+
+    def signals(self, inputs: Tensor) -> Signals:
+        z, mean, scale = self(inputs, return_moments=True)
+        return {"latents": z, "continuous": mean, "mean": mean, "scale": scale}
+
+    def moments(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and scales of the posteriors, float32 `(..., n)` each."""
+        return self._moments(self._prepare(inputs))
 
     def build(self, input_shape: Any) -> None:
         size = check_last_axis(type(self).__name__, input_shape, multiple_of=2)

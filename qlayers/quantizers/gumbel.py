@@ -17,6 +17,7 @@ from qlayers.functional import (
 from qlayers.quantizers.base import batch_mean, one_hot_of
 from qlayers.quantizers.codebook import CodebookQuantizer
 from qlayers.schedules import Schedulable
+from qlayers.signals import Signals
 
 # Beyond this, squared distances overflow float32.
 _LARGEST_FOR_SQUARES = 1e15
@@ -69,6 +70,8 @@ class GumbelQuantizer(CodebookQuantizer):
         Variable Image Models.
     """
 
+    scored_as = "codes"
+
     def __init__(
         self,
         num_values: int = 64,
@@ -89,6 +92,13 @@ class GumbelQuantizer(CodebookQuantizer):
         self.kl_reduction = check_choice("kl_reduction", kl_reduction, ("sum", "mean"))
         if not self.is_off("kl_weight"):
             self.track_terms("kl")
+
+    @property
+    def inputs_per_latent(self) -> int:
+        return self.code_dim
+
+    def continuous(self, inputs: Tensor) -> Tensor:
+        return self._checked(inputs)
 
     def build(self, input_shape: Any) -> None:
         size = check_last_axis(type(self).__name__, input_shape, self.code_dim)
@@ -134,10 +144,17 @@ class GumbelQuantizer(CodebookQuantizer):
         """float32 logits of the codes `(..., n, num_values)`: negative distances."""
         return -self._distances(self._prepare(inputs))
 
-    def expected_values(self, inputs: Tensor) -> Tensor:
+    def assignments(self, inputs: Tensor) -> Tensor:
+        """Posterior of the codes, float32 `(..., n, num_values)`, without noise."""
+        return ops.softmax(self.logits(inputs), axis=-1)
+
+    def soft_values(self, inputs: Tensor) -> Tensor:
         """Mean code of each latent, float32 like the inputs, without noise."""
-        weights = ops.softmax(self.logits(inputs), axis=-1)
-        return self._join(ops.matmul(weights, self.table[0]))
+        return self._join(ops.matmul(self.assignments(inputs), self.table[0]))
+
+    def signals(self, inputs: Tensor) -> Signals:
+        z, weights = self(inputs, return_assignments=True)
+        return self._with_continuous({"latents": z, "assignments": weights}, inputs)
 
     def _needs_logits(self, training: bool | None) -> bool:
         return bool(training) or not self.is_off("kl_weight")

@@ -9,6 +9,7 @@ from qlayers.checks import check_count, check_last_axis
 from qlayers.functional import gumbel_softmax
 from qlayers.quantizers.base import BaseQuantizer
 from qlayers.schedules import Schedulable
+from qlayers.signals import Signals
 
 
 class LogitsQuantizer(BaseQuantizer):
@@ -36,6 +37,17 @@ class LogitsQuantizer(BaseQuantizer):
         if not self.is_off("kl_weight"):
             self.track_terms("kl")
 
+    @property
+    def inputs_per_latent(self) -> int:
+        return self.num_values
+
+    def continuous(self, inputs: Tensor) -> None:
+        """None: categories have no latents before quantization."""
+
+    def signals(self, inputs: Tensor) -> Signals:
+        z, weights = self(inputs, return_assignments=True)
+        return {"latents": z, "assignments": weights}
+
     def build(self, input_shape: Any) -> None:
         size = check_last_axis(type(self).__name__, input_shape, self.num_values)
         self.build_values(size // self.num_values)
@@ -55,8 +67,7 @@ class LogitsQuantizer(BaseQuantizer):
         if not self.is_off("kl_weight"):
             self.add_term("kl", self._kl(logits), self.now("kl_weight"))
         weights = self._weights(logits, codes, training)
-        z = ops.matmul(weights, ops.expand_dims(self._values(), -1))[..., 0]
-        z = self._finish(z, codes, training)
+        z = self._finish(self._mixed(weights), codes, training)
         return (z, weights) if return_assignments else z
 
     def _values(self) -> Tensor:
@@ -79,9 +90,15 @@ class LogitsQuantizer(BaseQuantizer):
         """float32 logits `(..., n, num_values)`; of excluded categories, about -inf."""
         return self._logits(self._prepare(inputs))
 
-    def expected_values(self, inputs: Tensor) -> Tensor:
+    def assignments(self, inputs: Tensor) -> Tensor:
+        """Posterior of the categories, float32 `(..., n, num_values)`."""
+        return ops.softmax(self.logits(inputs), axis=-1)
+
+    def soft_values(self, inputs: Tensor) -> Tensor:
         """Mean value of each latent's categories, float32 `(..., n)`, without noise."""
-        weights = ops.softmax(self.logits(inputs), axis=-1)
+        return self._mixed(self.assignments(inputs))
+
+    def _mixed(self, weights: Tensor) -> Tensor:
         return ops.matmul(weights, ops.expand_dims(self._values(), -1))[..., 0]
 
     def _logits(self, x: Tensor) -> Tensor:

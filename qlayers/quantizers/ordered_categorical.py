@@ -64,6 +64,9 @@ class OrderedCategoricalQuantizer(LogitsQuantizer):
         2 and 3, appendix 3 (masked categories).
     """
 
+    # An expectation need not be one of the values.
+    scored_as = "reals"
+
     def __init__(
         self,
         num_values: int = 64,

@@ -55,6 +55,8 @@ class VectorQuantizer(NearestCodeQuantizer):
         as a baseline, Hsu et al. 2023, appendix B.
     """
 
+    scored_as = "codes"
+
     def __init__(
         self,
         num_codes: int = 512,
@@ -74,6 +76,13 @@ class VectorQuantizer(NearestCodeQuantizer):
         )
         self.num_codes = check_count("num_codes", num_codes, minimum=2)
         self.code_dim = check_count("code_dim", code_dim)
+
+    @property
+    def inputs_per_latent(self) -> int:
+        return self.code_dim
+
+    def continuous(self, inputs: Tensor) -> Tensor:
+        return self._checked(inputs)
 
     def build(self, input_shape: Any) -> None:
         size = check_last_axis(type(self).__name__, input_shape, self.code_dim)

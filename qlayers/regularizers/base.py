@@ -1,5 +1,7 @@
 """What all regularizers share."""
 
+import abc
+from inspect import Parameter, Signature
 from typing import Any
 
 import keras
@@ -9,6 +11,7 @@ from keras import ops
 from qlayers.backend import Tensor, as_float32, is_eager
 from qlayers.checks import check_last_axis
 from qlayers.regularizers.replicas import gather_rows
+from qlayers.signals import Signal
 from qlayers.term_layer import TermLayer
 
 
@@ -32,7 +35,15 @@ class BaseRegularizer(TermLayer):
             reports them, and `predict` and exported models pay for them. By default
             a regularizer does nothing at inference.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Attributes:
+        reads: The signals that the layer is called on, in the order of its call
+            arguments. What connects models hands over these.
+        may_read: Signals that follow if there are any. See `qlayers.signals`.
     """
+
+    reads: tuple[Signal, ...] = ("latents",)
+    may_read: tuple[Signal, ...] = ()
 
     def __init__(
         self, *, seed: int | None = None, always: bool = False, **kwargs: Any
@@ -70,14 +81,30 @@ class BaseRegularizer(TermLayer):
         """float32 samples of all replicas together, `(samples, n)`."""
         return gather_rows(self.rows(x))
 
+    def named(self, others: tuple[Any, ...], by_name: dict[str, Any]) -> dict[str, Any]:
+        """Call arguments after the first, by signal; those that are None left out."""
+        wanted = [(name, Parameter.empty) for name in self.reads if name != "decoder"]
+        wanted = [*wanted[1:], *((name, None) for name in self.may_read)]
+        kind = Parameter.POSITIONAL_OR_KEYWORD
+        signature = Signature([Parameter(n, kind, default=d) for n, d in wanted])
+        try:
+            given = signature.bind(*others, **by_name).arguments
+        except TypeError as error:
+            raise TypeError(
+                f"{type(self).__name__} '{self.name}' is called on latents and "
+                f"{signature}: {error}."
+            ) from None
+        return {name: x for name, x in given.items() if x is not None}
+
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "seed": self.seed, "always": self.always}
 
 
-class LatentRegularizer(BaseRegularizer):
+class LatentRegularizer(BaseRegularizer, abc.ABC):
     """Base of the regularizers that return their first input as it is.
 
-    A subclass names its weights in `weight_names` and implements `add_terms`.
+    A subclass names its weights in `weight_names`, the signals that it wants in `reads`
+    and `may_read`, and implements `add_terms`.
     """
 
     weight_names: tuple[str, ...] = ("weight",)
@@ -86,18 +113,30 @@ class LatentRegularizer(BaseRegularizer):
         check_last_axis(type(self).__name__, input_shape, multiple_of=1)
         self.build_step()
 
-    def call(self, z: Tensor, training: bool | None = None) -> Tensor:
+    def call(
+        self, z: Tensor, *others: Tensor, training: bool | None = None, **by_name: Any
+    ) -> Tensor:
+        others_by_name = self.named(others, by_name)
         if self.applies(training, *self.weight_names):
-            self.add_terms(self.global_rows(z))
+            samples = {k: self.samples_of(v) for k, v in others_by_name.items()}
+            self.add_terms(self.samples_of(z), **samples)
         self.advance_step(training)
         return z
 
     def compute_output_spec(self, z: Tensor, *args: Any, **kwargs: Any) -> Any:
         return keras.KerasTensor(z.shape, dtype=z.dtype)
 
-    def add_terms(self, z: Tensor) -> None:
-        """Adds the terms of the latents `(samples, n)` of the global batch."""
-        raise NotImplementedError(f"{type(self).__name__} must implement add_terms.")
+    def samples_of(self, x: Tensor) -> Tensor:
+        """What `add_terms` gets of a call argument: the global batch's samples."""
+        return self.global_rows(x)
+
+    @abc.abstractmethod
+    def add_terms(self, *args: Any, **kwargs: Any) -> None:
+        """Adds the terms of the samples `(samples, n)` of the signals it reads.
+
+        A subclass has the first of `reads` as its first argument and the others, and
+        those of `may_read`, under their names.
+        """
 
     def add_weighted(self, values: dict[str, Tensor], scale: Any = 1.0) -> None:
         """Adds each value with the weight `scale * <its name>_weight`."""

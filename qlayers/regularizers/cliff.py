@@ -50,7 +50,7 @@ class Cliff(LatentRegularizer):
         sections 2.1 to 2.4, appendix B; default weights of its appendix F.4.
     """
 
-    weight_names = ("weight",)
+    reads = ("continuous",)
 
     def __init__(
         self,

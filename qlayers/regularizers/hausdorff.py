@@ -42,6 +42,8 @@ class HausdorffFactorizedSupport(LatentRegularizer):
         Factorized Support.
     """
 
+    reads = ("continuous",)
+
     def __init__(self, weight: Schedulable, num_pairs: int = 25, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.weight = self.schedulable("weight", weight)

@@ -5,7 +5,6 @@ from typing import Any
 
 import keras
 
-from qlayers.backend import Tensor
 from qlayers.functional.hessian_penalty import check_aggregate
 from qlayers.regularizers.hessian_base import BaseHessianPenalty
 from qlayers.schedules import Schedulable
@@ -78,6 +77,3 @@ class HessianPenalty(BaseHessianPenalty):
             step_interval,
             **kwargs,
         )
-
-    def call(self, z: Tensor, training: bool | None = None) -> Any:
-        return self.decode(z, None, training)

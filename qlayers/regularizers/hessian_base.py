@@ -44,6 +44,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         **kwargs: Keyword arguments of `BaseRegularizer`.
     """
 
+    reads = ("latents", "decoder")
     is_normalized = False
 
     def __init__(
@@ -116,10 +117,13 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
             aggregation="mean",
         )
 
-    def decode(self, z: Tensor, continuous: Tensor | None, training: Any) -> Any:
+    def call(
+        self, z: Tensor, *others: Tensor, training: bool | None = None, **by_name: Any
+    ) -> Any:
         """Adds the penalty if it applies, and returns `decoder(z)`."""
+        others_by_name = self.named(others, by_name)
         if self.applies(training, "weight"):
-            self._add_penalty(z, continuous, bool(training))
+            self._add_penalty(z, others_by_name.get("continuous"), bool(training))
             # What the perturbed decodings added is not a loss of the model.
             self.layer._clear_losses()
         self.advance_step(training)

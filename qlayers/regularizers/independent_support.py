@@ -40,6 +40,8 @@ class IndependentSupport(LatentRegularizer):
         Perspective (IOSS).
     """
 
+    reads = ("continuous",)
+
     def __init__(
         self,
         weight: Schedulable,

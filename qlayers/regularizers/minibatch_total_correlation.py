@@ -54,6 +54,7 @@ class MinibatchTotalCorrelation(LatentRegularizer):
         Chen et al. 2018, Isolating Sources of Disentanglement in VAEs.
     """
 
+    reads = ("latents", "mean", "scale")
     weight_names = ("weight", "mi_weight", "kl_weight")
 
     def __init__(
@@ -72,24 +73,10 @@ class MinibatchTotalCorrelation(LatentRegularizer):
         if not all(self.is_off(name) for name in self.weight_names):
             self.track_terms(*_WEIGHT_OF)
 
-    def call(  # type: ignore[override]
-        self,
-        z: Tensor,
-        mean: Tensor,
-        scale: Tensor,
-        training: bool | None = None,
-    ) -> Tensor:
-        if self.applies(training, *self.weight_names):
-            values = minibatch_total_correlation(
-                self.global_rows(z),
-                self.global_rows(mean),
-                self.global_rows(scale),
-                self.dataset_size,
-            )
-            for name, value in values.items():
-                self.add_term(name, value, self.now(_WEIGHT_OF[name]))
-        self.advance_step(training)
-        return z
+    def add_terms(self, z: Tensor, mean: Tensor, scale: Tensor) -> None:
+        values = minibatch_total_correlation(z, mean, scale, self.dataset_size)
+        for name, value in values.items():
+            self.add_term(name, value, self.now(_WEIGHT_OF[name]))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "dataset_size": self.dataset_size}

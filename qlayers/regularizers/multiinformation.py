@@ -45,12 +45,14 @@ class KernelMultiinformation(LatentRegularizer):
     ```python
     quantizer = qlayers.FiniteScalarQuantizer(12)
     z = quantizer(h)
-    z = qlayers.KernelMultiinformation(1e-4)(z, keras.ops.tanh(h))
+    z = qlayers.KernelMultiinformation(1e-4)(z, quantizer.continuous(h))
     ```
 
     Reference:
         Hsu et al. 2024, Tripod, section 3.2, equations 11 to 14, Algorithm 1.
     """
+
+    may_read = ("continuous",)
 
     def __init__(
         self,
@@ -64,20 +66,10 @@ class KernelMultiinformation(LatentRegularizer):
         if not self.is_off("weight"):
             self.track_terms("multiinformation")
 
-    def call(  # type: ignore[override]
-        self,
-        z: Tensor,
-        continuous: Tensor | None = None,
-        training: bool | None = None,
-    ) -> Tensor:
-        if self.applies(training, "weight"):
-            scale = None
-            if continuous is not None:
-                scale = standard_deviation(self.global_rows(continuous))
-            value = kernel_multiinformation(self.global_rows(z), scale, self.bandwidth)
-            self.add_term("multiinformation", value, self.now("weight"))
-        self.advance_step(training)
-        return z
+    def add_terms(self, z: Tensor, continuous: Tensor | None = None) -> None:
+        scale = None if continuous is None else standard_deviation(continuous)
+        value = kernel_multiinformation(z, scale, self.bandwidth)
+        self.add_term("multiinformation", value, self.now("weight"))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "bandwidth": self.bandwidth}

@@ -5,7 +5,6 @@ from typing import Any
 
 import keras
 
-from qlayers.backend import Tensor
 from qlayers.functional.hessian_penalty import check_aggregate
 from qlayers.regularizers.hessian_base import BaseHessianPenalty
 from qlayers.schedules import Schedulable
@@ -63,6 +62,7 @@ class NormalizedHessianPenalty(BaseHessianPenalty):
         Hsu et al. 2024, Tripod, section 3.3, equations 16 and 17, Algorithm 1.
     """
 
+    may_read = ("continuous",)
     is_normalized = True
 
     def __init__(
@@ -88,11 +88,3 @@ class NormalizedHessianPenalty(BaseHessianPenalty):
             step_interval,
             **kwargs,
         )
-
-    def call(
-        self,
-        z: Tensor,
-        continuous: Tensor | None = None,
-        training: bool | None = None,
-    ) -> Any:
-        return self.decode(z, continuous, training)

@@ -78,6 +78,7 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
         self.hidden_units = [check_count("hidden_units", u) for u in hidden_units]
         self.negative_slope = check_number("negative_slope", negative_slope)
         self.one_hot = bool(one_hot)
+        self.reads = ("assignments",) if self.one_hot else ("latents",)
         self.trains_itself = bool(trains_itself)
         self.kernels: list[Any] = []
         self.biases: list[Any] = []
@@ -127,14 +128,7 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
         """The discriminator's weights, for an optimizer of their own."""
         return [*self.kernels, *self.biases]
 
-    def call(self, z: Tensor, training: bool | None = None) -> Tensor:
-        if self.applies(training, "weight"):
-            self._add_adversarial_terms(z)
-        self.advance_step(training)
-        return z
-
-    def _add_adversarial_terms(self, z: Tensor) -> None:
-        own = self._samples(z)
+    def add_terms(self, own: Tensor) -> None:
         share = share_of_samples(own)
         estimate = share * ops.mean(self._log_ratio(own, frozen=True))
         self.add_term("total_correlation", estimate, self.now("weight"))
@@ -150,7 +144,7 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
         Its mean over samples of `q` is the total correlation. Gradients flow to `z`
         alone.
         """
-        return self._log_ratio(self._samples(z), frozen=True)
+        return self._log_ratio(self.samples_of(z), frozen=True)
 
     def discriminator_loss(self, z: Tensor, z_permuted: Tensor) -> Tensor:
         """Half the sum of the cross-entropies of latents and permuted latents.
@@ -162,13 +156,14 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
             z_permuted: Latents from `qlayers.functional.permute_latents`.
         """
         # With two logits, -log softmax(D)_0 is softplus(D_1 - D_0).
-        of_joint = self._log_ratio(ops.stop_gradient(self._samples(z)))
-        of_product = self._log_ratio(ops.stop_gradient(self._samples(z_permuted)))
+        of_joint = self._log_ratio(ops.stop_gradient(self.samples_of(z)))
+        of_product = self._log_ratio(ops.stop_gradient(self.samples_of(z_permuted)))
         as_joint, as_product = ops.softplus(-of_joint), ops.softplus(of_product)
         return 0.5 * (ops.mean(as_joint) + ops.mean(as_product))
 
-    def _samples(self, z: Tensor) -> Tensor:
-        return self.rows(z, last_axes=2 if self.one_hot else 1)
+    def samples_of(self, x: Tensor) -> Tensor:
+        # This replica's own: each estimates the ratio of its samples.
+        return self.rows(x, last_axes=2 if self.one_hot else 1)
 
     def _log_ratio(self, samples: Tensor, frozen: bool = False) -> Tensor:
         if not self.kernels:

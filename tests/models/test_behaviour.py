@@ -4,10 +4,13 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras import ops
 
 import models
 import qlayers
 from qlayers import metrics
+from qlayers.quantizers.base import BaseQuantizer
+from qlayers.regularizers.base import LatentRegularizer
 from tests.models.tiny import BATCH, fit, tiny_images, tiny_model
 
 
@@ -256,12 +259,17 @@ def test_swapping_all_of_one_latent_model_gives_the_other_image():
         (
             lambda: qlayers.FiniteScalarQuantizer(5),
             lambda: qlayers.MinibatchTotalCorrelation(1.0, dataset_size=10),
-            "GaussianLatent",
+            "MinibatchTotalCorrelation reads the signal 'mean'",
         ),
         (
             lambda: qlayers.OrderedCategoricalQuantizer(5),
             lambda: qlayers.Cliff(1.0),
-            "continuous",
+            "Cliff reads the signal 'continuous'",
+        ),
+        (
+            lambda: qlayers.LatentQuantizer(5),
+            lambda: qlayers.TotalCorrelationDiscriminator(1.0, one_hot=True),
+            "TotalCorrelationDiscriminator reads the signal 'assignments'",
         ),
     ],
 )
@@ -286,3 +294,94 @@ def test_loss_of_the_user_is_refused():
     model = tiny_model("ae")
     with pytest.raises(ValueError, match="reconstruction"):
         model.compile(loss="mse")
+
+
+class TwoInputs(BaseQuantizer):
+    """The sign of the difference of two inputs."""
+
+    inputs_per_latent = 2
+
+    def build(self, input_shape):
+        n = input_shape[-1] // 2
+        self.build_codes([2] * n, 2 * n)
+
+    def call(self, inputs, training=None):
+        return self._finish(self._values_of(self._codes(inputs)), None, training)
+
+    def value_table(self):
+        return np.broadcast_to(np.float32([-1.0, 1.0]), (self.num_latents, 2))
+
+    def _codes(self, x):
+        first, second = ops.split(x, 2, axis=-1)
+        return ops.cast(first > second, "int32")
+
+    def _values_of(self, codes):
+        return 2.0 * ops.cast(codes, "float32") - 1.0
+
+
+def test_a_quantizer_of_ones_own_gets_the_inputs_that_it_says():
+    networks = models.Networks("style", (8, 8, 3), width=0.1)
+    parts = models.assemble(networks, 4, quantizer=TwoInputs(name="two"))
+    assert parts.encoder.output.shape == (None, 4)
+    assert parts.encoder.get_layer("two").input.shape == (None, 8)
+    x = np.random.default_rng(0).normal(size=(3, 8)).astype("float32")
+    wanted = np.where(x[:, :4] > x[:, 4:], 1.0, -1.0)
+    np.testing.assert_array_equal(parts.quantizer.soft_values(x), wanted)
+
+
+class Watcher(LatentRegularizer):
+    """Has the signature of KernelMultiinformation and keeps what it was given."""
+
+    may_read = ("continuous",)
+    weight = 1.0
+
+    def add_terms(self, z, continuous=None):
+        self.seen = (np.array(z), np.array(continuous))
+
+
+class CallWatcher(Watcher):
+    """The same with a call of its own."""
+
+    def call(self, z, continuous=None, training=None):
+        if training:
+            self.seen = (np.array(z), np.array(continuous))
+        return z
+
+
+@pytest.mark.parametrize("kind", [Watcher, CallWatcher])
+def test_a_regularizer_of_ones_own_gets_the_signals_that_it_declares(kind):
+    networks = models.Networks("style", (8, 8, 3), width=0.1)
+    watcher = kind(name="watcher")
+    parts = models.assemble(
+        networks,
+        4,
+        quantizer=qlayers.FiniteScalarQuantizer(5, name="quantizer"),
+        regularizers=[watcher],
+    )
+    images = tiny_images()[:6]
+    parts.graph(images, training=True)
+    z, continuous = watcher.seen
+    head = keras.Model(parts.encoder.input, parts.encoder.get_layer("quantizer").input)
+    np.testing.assert_allclose(continuous, np.tanh(head(images)), rtol=1e-5)
+    np.testing.assert_allclose(z, np.round(2 * continuous) / 2, atol=1e-6)
+
+
+def test_a_wrapper_of_the_decoder_needs_one():
+    networks = models.Networks("style", (8, 8, 3), width=0.1)
+
+    def curvature(decoder):
+        return qlayers.HessianPenalty(decoder, 1.0)
+
+    with pytest.raises(ValueError, match="curvature reads the signal 'decoder'"):
+        models.assemble(networks, 4, regularizers=[curvature], with_decoder=False)
+    with pytest.raises(ValueError, match="One regularizer can wrap"):
+        models.assemble(networks, 4, regularizers=[curvature, curvature])
+
+
+def test_wrong_call_arguments_of_a_regularizer_are_named():
+    layer = qlayers.MinibatchTotalCorrelation(1.0, dataset_size=10)
+    z = np.zeros((4, 2), "float32")
+    with pytest.raises(TypeError, match=r"MinibatchTotalCorrelation.*'scale'"):
+        layer(z, z)
+    with pytest.raises(TypeError, match=r"Cliff.*'continuous'"):
+        qlayers.Cliff(1.0)(z, continuous=z)

@@ -178,7 +178,7 @@ def test_papers_temperature_schedule():
 
 @pytest.mark.backends
 @VARIANTS
-def test_expected_values_are_the_mean_code(code_dim, distance):
+def test_soft_values_are_the_mean_code(code_dim, distance):
     layer = make(code_dim, distance=distance)
     x = inputs(3 * code_dim)
     logits = -equation_3(layer, x)
@@ -186,5 +186,5 @@ def test_expected_values_are_the_mean_code(code_dim, distance):
     weights = np.exp(log_softmax(logits, axis=-1))
     wanted = (weights @ as_float64(layer.codebook)[0]).reshape(6, -1)
     np.testing.assert_allclose(
-        as_float64(layer.expected_values(x)), wanted, rtol=1e-4, atol=1e-6
+        as_float64(layer.soft_values(x)), wanted, rtol=1e-4, atol=1e-6
     )

@@ -196,9 +196,9 @@ class TestMasks:
             make(interval=interval)
 
 
-def test_expected_values_leave_out_excluded_categories():
+def test_soft_values_leave_out_excluded_categories():
     layer = make(active_values=ACTIVE, temperature=0.3)
     wanted = softmax(np.where(MASK, L, -np.inf), axis=-1) @ np.linspace(-1, 1, K)
     np.testing.assert_allclose(
-        as_float64(layer.expected_values(LOGITS)), wanted, rtol=1e-4, atol=1e-6
+        as_float64(layer.soft_values(LOGITS)), wanted, rtol=1e-4, atol=1e-6
     )

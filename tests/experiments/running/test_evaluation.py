@@ -8,6 +8,7 @@ from experiments.running.evaluation import selection_rule
 from experiments.running.latents import latents_of, measure_gap
 from experiments.running.setup import load_dataset
 from tests.experiments.runs import tiny_config
+from tests.models.tiny import tiny_model
 
 
 def build(method, **hyperparameters):
@@ -32,7 +33,7 @@ def bce(images, logits):
 
 def test_quantized_values_are_scored_as_codes_values(images):
     model = build("qlae")
-    latents, discrete = latents_of("qlae", model, images)
+    latents, discrete = latents_of(model, images)
     assert discrete
     table = np.asarray(model.quantizer.value_table())
     codes = model.codes(images)
@@ -41,7 +42,7 @@ def test_quantized_values_are_scored_as_codes_values(images):
 
 
 def test_unordered_codes_are_scored_as_indices(images):
-    latents, discrete = latents_of("qvae", build("qvae"), images)
+    latents, discrete = latents_of(build("qvae"), images)
     assert discrete
     assert np.issubdtype(latents.dtype, np.integer)
     assert latents.shape == (70, 4)
@@ -49,7 +50,7 @@ def test_unordered_codes_are_scored_as_indices(images):
 
 def test_relaxed_categories_are_scored_as_expected_values(images):
     model = build("d_vae")
-    latents, discrete = latents_of("d_vae", model, images)
+    latents, discrete = latents_of(model, images)
     assert not discrete
     logits = np.asarray(model.quantizer_inputs(images / np.float32(255)))
     values = np.linspace(-1, 1, 64)
@@ -99,3 +100,15 @@ def test_smallest_gap_without_labels(tmp_path):
     assert rule.accepts({"straight_through_gap/gap": 0.1}, 0.2)
     assert not rule.accepts({"straight_through_gap/gap": 0.3}, 0.2)
     assert selection_rule(tiny_config(select="last"), tmp_path) is None
+
+
+AS_CODES = {"vq_vae", "qvae", "dvae", "factor_qvae", "factor_dvae_learned"}
+AS_VALUES = {"qlae", "qlae_global", "tripod", "tripod_naive", "ql_infowgan_gp"}
+
+
+@pytest.mark.parametrize("method", sorted(models.METHODS))
+def test_every_method_is_scored_as_its_paper_does(method):
+    quantizer = tiny_model(method).quantizer
+    scored_as = "reals" if quantizer is None else quantizer.scored_as
+    wanted = "codes" if method in AS_CODES else "reals"
+    assert scored_as == ("values" if method in AS_VALUES else wanted)
