@@ -57,17 +57,30 @@ def _why(path: Path) -> str:
     return f" ({reason})" if reason in ("diverged", "failed") else ""
 
 
+def _escaped(cell: str) -> str:
+    """A cell that stays one and becomes no HTML, whatever a run's files call things."""
+    for character, text in (
+        ("\\", "\\\\"),
+        ("|", "\\|"),
+        ("&", "&amp;"),
+        ("<", "&lt;"),
+    ):
+        cell = cell.replace(character, text)
+    return cell.replace("\r", " ").replace("\n", " ")
+
+
 def write_report(
     groups: Sequence[Group], folder: Path, title: str, runs_per_group: int = 1
 ) -> None:
     """Writes the table as Markdown and JSON, and the page."""
-    table = format_table(*table_rows(groups)) + "\n"
+    headings, rows = table_rows(groups)
+    table = format_table(headings, [[*map(_escaped, row)] for row in rows]) + "\n"
     page = make_page(groups, title, runs_per_group)
     for name, text in (("report.md", table), ("report.html", page)):
         write_atomically(
             folder / name, lambda path, text=text: path.write_text(text, "utf-8")
         )
-    rows = [
+    records = [
         {
             "dataset": group.dataset,
             "model": group.label,
@@ -79,7 +92,7 @@ def write_report(
         }
         for group in groups
     ]
-    write_json(folder / "report.json", rows)
+    write_json(folder / "report.json", records)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """One HTML page of a set of runs, with everything in it."""
 
 import base64
+import hashlib
 import html
 import json
 import math
@@ -9,14 +10,18 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from experiments.reporting.summary import COLUMNS, FinishedRun, Group, table_rows
-from experiments.storage.files import read_json
-from experiments.storage.run_directory import RunDirectory
+from experiments.reporting.run_payload import passes_filter, run_payload
+from experiments.reporting.summary import COLUMNS, Group, table_rows
 
 _ASSETS = Path(__file__).with_name("page_assets")
-_MOST_POINTS = 300
-_CHARTED = ("infomec/modularity", "infomec/explicitness", "dci/disentanglement")
-_CHARTED = (*_CHARTED, "mcc/mcc", "psnr/psnr")
+_SCRIPTS = ("runtime.js", "page.js")
+_CHARTED = (
+    "infomec/modularity",
+    "infomec/explicitness",
+    "dci/disentanglement",
+    "mcc/mcc",
+    "psnr/psnr",
+)
 
 
 def make_page(groups: Sequence[Group], title: str, runs_per_group: int = 1) -> str:
@@ -24,8 +29,14 @@ def make_page(groups: Sequence[Group], title: str, runs_per_group: int = 1) -> s
 
     Args:
         groups: What `summary.group_runs` made.
-        title: Of the page.
+        title: Title of the page.
         runs_per_group: Runs of each group that can be explored.
+
+    Example:
+
+    ```python
+    page = make_page(group_runs(find_runs(["runs/study"])[0]), "My study")
+    ```
     """
     count = sum(len(group.runs) for group in groups)
     shown = [
@@ -34,24 +45,72 @@ def make_page(groups: Sequence[Group], title: str, runs_per_group: int = 1) -> s
         for run in group.runs[:runs_per_group]
     ]
     methods = {run.config.method for group in groups for run in group.runs}
-    lead = ", ".join(
-        [
-            _counted(count, "run"),
-            _counted(len(methods), "method"),
-            _counted(len(groups), "setting"),
-        ]
-    )
-    template = Template((_ASSETS / "page.html").read_text(encoding="utf-8"))
-    return template.substitute(
-        title=html.escape(title),
-        lead=html.escape(lead),
+    lead = [(count, "run"), (len(methods), "method"), (len(groups), "setting")]
+    return fill_page(
+        title=title,
+        lead=", ".join(_counted(number, noun) for number, noun in lead),
         table=make_table(groups),
         charts="".join(make_chart(groups, name) for name in _CHARTED),
-        footer=html.escape(_versions(groups)),
-        style=(_ASSETS / "style.css").read_text(encoding="utf-8"),
-        script=(_ASSETS / "page.js").read_text(encoding="utf-8"),
-        data=embed_json(shown),
+        footer=_versions(groups),
+        runs=shown,
     )
+
+
+def fill_page(
+    *, title: str, lead: str, table: str, charts: str, footer: str, runs: Sequence[Any]
+) -> str:
+    """Puts the parts of a page together.
+
+    The browser runs and styles with nothing but the two texts of this project, which
+    the page's policy names by their checksums.
+
+    Args:
+        title: Title of the page.
+        lead: Line below the title.
+        table: HTML of the table of scores.
+        charts: HTML of the charts.
+        footer: Line at the end.
+        runs: Payloads of the runs to explore, see `run_payload`.
+
+    Example:
+
+    ```python
+    parts = {"table": "", "charts": "", "footer": "", "runs": []}
+    page = fill_page(title="Empty", lead="", **parts)
+    ```
+    """
+    style = _asset("style.css")
+    script = "\n".join(_asset(name) for name in _SCRIPTS)
+    policy = "; ".join(
+        [
+            "default-src 'none'",
+            "img-src data:",
+            f"style-src {_checksum(style)}",
+            f"script-src {_checksum(script)}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+    return Template(_asset("page.html")).substitute(
+        title=html.escape(title),
+        lead=html.escape(lead),
+        table=table,
+        charts=charts,
+        footer=html.escape(footer),
+        policy=policy,
+        style=style,
+        script=script,
+        data=embed_json(list(runs)),
+    )
+
+
+def _asset(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+def _checksum(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
 def _counted(count: int, noun: str) -> str:
@@ -59,25 +118,67 @@ def _counted(count: int, noun: str) -> str:
 
 
 def embed_json(value: Any) -> str:
-    """JSON that cannot end the script element it stands in."""
-    text = json.dumps(value, allow_nan=False)
+    """JSON that cannot end the script element it stands in.
+
+    Args:
+        value: Plain data.
+
+    Example:
+
+    ```python
+    embed_json("</script>")  # '"\\\\u003c/script\\\\u003e"'
+    ```
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
 
 def make_table(groups: Sequence[Group]) -> str:
-    """The table of scores; rows of papers have the class `paper`."""
+    """The table of scores; rows of papers have the class `paper`.
+
+    Args:
+        groups: What `summary.group_runs` made.
+
+    Example:
+
+    ```python
+    table = make_table(group_runs(find_runs(["runs/study"])[0]))
+    ```
+    """
     headings, rows = table_rows(groups)
-    head = "".join(f"<th>{html.escape(text)}</th>" for text in headings)
-    body = []
+    place = headings.index("runs") + 1
+    headings = [*headings[:place], "seeds", "steps", "filter", *headings[place:]]
+    head = "".join(f'<th scope="col">{html.escape(text)}</th>' for text in headings)
+    body, following = [], iter(groups)
     for row in rows:
-        kind = ' class="paper"' if row[1].startswith("  ") else ""
-        cells = "".join(f"<td>{html.escape(cell.strip())}</td>" for cell in row)
+        is_paper = row[1].startswith("  ")
+        facts = ["", "", ""] if is_paper else _training(next(following))
+        kind = ' class="paper"' if is_paper else ""
+        cells = "".join(
+            f"<td>{html.escape(cell.strip())}</td>"
+            for cell in [*row[:place], *facts, *row[place:]]
+        )
         body.append(f"<tr{kind}>{cells}</tr>")
     return (
         f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
     )
+
+
+def _training(group: Group) -> list[str]:
+    """Seeds, steps and what the reconstruction filter says, of a row."""
+    seeds = sorted(run.config.seed for run in group.runs)
+    is_range = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
+    text = f"{seeds[0]} to {seeds[-1]}" if is_range else ", ".join(map(str, seeds))
+    steps = f"{group.runs[0].config.steps:,}"
+    judged = [passes_filter(run.metrics) for run in group.runs]
+    judged = [passed for passed in judged if passed is not None]
+    if not judged:
+        return [text, steps, ""]
+    if len(judged) == 1:
+        return [text, steps, "passed" if judged[0] else "not passed"]
+    return [text, steps, f"{sum(map(bool, judged))} of {len(judged)} passed"]
 
 
 def make_chart(groups: Sequence[Group], score: str) -> str:
@@ -121,69 +222,9 @@ def make_chart(groups: Sequence[Group], score: str) -> str:
         f'<text class="soft" x="{left + width}" y="{bottom}" '
         f'text-anchor="end">{limit:.3g}</text>'
     )
-    size = f'width="{left + width + 8}" height="{height}"'
-    return f'<svg {size} role="img">{"".join(parts)}</svg>'
-
-
-def run_payload(run: FinishedRun, group: Group) -> dict[str, Any]:
-    """What the page's script needs of a run: text, numbers and pictures."""
-    directory = RunDirectory(run.path)
-    scores = run.metrics["scores"]
-    step = run.metrics["checkpoint"]["step"]
-    facts = [f"seed {run.config.seed}", f"checkpoint of step {step}"]
-    facts += [
-        f"{COLUMNS[name]} {scores[name]:.2f}"
-        for name in ("infomec/modularity", "mcc/mcc", "psnr/psnr")
-        if scores.get(name) is not None
-    ]
-    payload: dict[str, Any] = {
-        "name": f"{group.label} · {group.dataset} · seed {run.config.seed}",
-        "facts": ", ".join(facts),
-        "curves": _curves(directory),
-        "sprites": [],
-        "codes": [],
-        "latents": 0,
-        "steps": 1,
-        "values": [],
-        "side": 1,
-        "frequencies": None,
-    }
-    folder = directory.pictures
-    for name, file in (("nmi", "infomec"), ("dci", "dci"), ("swaps", "swaps")):
-        payload[name] = data_uri(folder / f"{file}.png")
-    if (folder / "index.json").exists():
-        index = read_json(folder / "index.json")
-        for name in ("side", "latents", "steps", "codes"):
-            payload[name] = index[name]
-        steps = [index["steps"]] * index["latents"]
-        payload["values"] = index.get("values", steps)
-        payload["frequencies"] = index.get("frequencies")
-        payload["sprites"] = [
-            [data_uri(folder / name) for name in pair] for pair in index["sprites"]
-        ]
-    return payload
-
-
-def data_uri(path: Path) -> str | None:
-    """A PNG file as text; None if there is none."""
-    if not path.exists():
-        return None
-    return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()
-
-
-def _curves(directory: RunDirectory) -> dict[str, list[list[float]]]:
-    curves: dict[str, list[list[float]]] = {}
-    tables = [directory.history.read(), directory.evaluations.read()]
-    for rows in tables:
-        for row in rows[:: max(1, len(rows) // _MOST_POINTS)]:
-            for name, value in row.items():
-                if name == "step" or not isinstance(value, (int, float)):
-                    continue
-                if not math.isfinite(value):  # what was not measured
-                    continue
-                title = COLUMNS.get(name, name)
-                curves.setdefault(title, []).append([row["step"], value])
-    return curves
+    name = f'aria-label="{html.escape(COLUMNS[score])} of each setting"'
+    size = f'viewBox="0 0 {left + width + 8} {height}" width="{left + width + 8}"'
+    return f'<svg {size} role="img" {name}>{"".join(parts)}</svg>'
 
 
 def _versions(groups: Sequence[Group]) -> str:

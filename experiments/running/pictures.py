@@ -55,6 +55,7 @@ def write_pictures(
         "latents": len(values),
         "steps": steps,
         "values": values,
+        "sources": list(source_names),
         "sprites": [],
         "codes": code_positions(model, bases, steps),
     }

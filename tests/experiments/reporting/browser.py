@@ -83,6 +83,11 @@ class Browser:
             time.sleep(0.2)
         raise TimeoutError(f"never true: {script}")
 
+    def command(self, name, parameters):
+        """What a command of the DevTools protocol returns."""
+        body = {"cmd": name, "params": parameters}
+        return self._post("/goog/cdp/execute", body)
+
     def screenshot(self):
         """A PNG file's content."""
         import base64

@@ -1,12 +1,17 @@
 """Tables of runs, and the page that shows them."""
 
+import base64
+import dataclasses
 import re
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from experiments.report import write_report
-from experiments.reporting.page import embed_json, make_page
+from experiments.reporting.page import embed_json, make_page, make_table
+from experiments.reporting.run_payload import best_sources, heat_maps, verdict
+from experiments.reporting.run_pictures import picture_uri, read_index
 from experiments.reporting.summary import (
     Interval,
     find_runs,
@@ -16,6 +21,8 @@ from experiments.reporting.summary import (
     table_rows,
 )
 from experiments.settings.published import published
+from experiments.storage.files import read_json, write_json
+from experiments.storage.run_directory import RunDirectory
 from tests.experiments.reporting.browser import Browser
 from tests.experiments.reporting.made_runs import STEPS, cell_color, make_run
 from tests.experiments.runs import tiny_config
@@ -91,6 +98,102 @@ def test_page_is_escaped_and_self_contained(study):
     assert text == '"\\u003c/script\\u003e\\u0026\\u2028"'
 
 
+def test_table_of_the_page_has_seeds_steps_and_the_filter(study):
+    for folder, chosen in (("q0", {"step": 6, "value": 0.8}), ("q1", {"step": 12})):
+        file = study / folder / "metrics.json"
+        metrics = {
+            **read_json(file),
+            "checkpoint": chosen,
+            "settings": {"psnr_threshold": 22.0, "selection": "infom"},
+        }
+        write_json(file, metrics)
+    groups = group_runs(find_runs([study])[0])
+    rows = re.findall(r"<tr.*?</tr>", make_table(groups))
+    cells = [re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row) for row in rows]
+    assert cells[0][2:6] == ["runs", "seeds", "steps", "filter"]
+    assert cells[1][1:6] == ["ae", "1", "0", "12", ""]
+    (both,) = (row for row in cells if row[2] == "2")
+    assert both[3:6] == ["0, 1", "12", "1 of 2 passed"]
+    assert "at least 22 dB" in verdict(groups[1].runs[0].metrics)
+    assert "Does not pass" in verdict(groups[1].runs[1].metrics)
+
+
+def test_each_latent_is_named_by_the_source_it_knows_best():
+    metrics = {
+        "results": {
+            "infomec": {"nmi": [[0.1, 0.58], [0.7, None]], "active": [True, False]},
+            "dci": {"importance": [[1.0, 0.0], [0.25, 0.5]]},
+            "mcc": {"correlation": [[1.0, 1.0], [1.0, 1.0]]},
+        }
+    }
+    matrices = heat_maps(metrics, ["hue", "size"])
+    assert [matrix["metric"] for matrix in matrices] == ["infomec", "dci"]
+    assert matrices[1]["rows"] == [[1.0, 0.25], [0.0, 0.5]]
+    assert best_sources(matrices) == [
+        {"source": "size", "value": 0.7, "active": True},
+        {"source": "hue", "value": 0.58, "active": False},
+    ]
+    assert heat_maps(metrics, [])[0]["sources"] == ["source 0", "source 1"]
+    assert heat_maps({"results": {"infomec": {"nmi": [[], 3]}}}, []) == []
+
+
+def test_page_reads_no_file_outside_the_run(study, tmp_path_factory):
+    """Names in `index.json` and links cannot pull other files into the page."""
+    outside = tmp_path_factory.mktemp("outside") / "secret.png"
+    Image.fromarray(np.full((4, 4, 3), 77, np.uint8)).save(outside)
+    secret = base64.b64encode(outside.read_bytes()).decode()
+    pictures = study / "a" / "pictures"
+    (pictures / "link.png").symlink_to(outside)
+    (pictures / "text.png").write_text("not a picture")
+    index = read_json(pictures / "index.json")
+    up = "/".join([".."] * 30)
+    for name in (str(outside), f"{up}{outside}", "link.png", "text.png", "a\0b"):
+        index["sprites"][0][0] = name
+        write_json(pictures / "index.json", index)
+        page = make_page(group_runs(find_runs([study])[0]), "Study")
+        assert secret not in page
+        assert base64.b64encode(b"not a picture").decode() not in page
+        directory = RunDirectory(study / "a")
+        assert picture_uri(directory, name) is None
+    assert picture_uri(directory, "base-1.png").startswith("data:image/png;base64,")
+    (pictures / "index.json").unlink()
+    (pictures / "index.json").symlink_to(outside)
+    assert read_index(directory) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"latents": 10**9},
+        {"side": "32"},
+        {"codes": [[1, 2]]},
+        {"sprites": [["only one"], ["x", "y"]]},
+        {"sprites": 7},
+        {"frequencies": [[0.5]]},
+        {"values": [5, 5, 10**6]},
+    ],
+)
+def test_index_that_makes_no_sense_is_left_out(study, change):
+    directory = RunDirectory(study / "a")
+    index = read_json(directory.pictures / "index.json")
+    assert read_index(directory)["values"] == [STEPS] * 3
+    write_json(directory.pictures / "index.json", {**index, **change})
+    assert read_index(directory) is None
+    make_page(group_runs(find_runs([study])[0]), "Study")
+
+
+def test_report_files_escape_what_runs_call_things(study):
+    groups = group_runs(find_runs([study])[0])
+    hostile = "a|b</td><script>alert(1)</script>\n| x"
+    groups[0] = dataclasses.replace(groups[0], label=hostile)
+    write_report(groups, study, "Study")
+    text = (study / "report.md").read_text()
+    assert "<script" not in text
+    bars = {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines()}
+    assert len(bars) == 1
+    assert "<script>alert" not in (study / "report.html").read_text()
+
+
 def test_report_files(study):
     groups = group_runs(find_runs([study])[0])
     write_report(groups, study, "Study")
@@ -137,7 +240,7 @@ def test_sliders_show_decoded_images(study, tmp_path):
     write_report(group_runs(find_runs([study])[0]), study, "Study <&>")
     pixel = """
         const canvas = document.getElementById("decoded");
-        return [...canvas.getContext("2d").getImageData(100, 100, 1, 1).data];"""
+        return [...canvas.getContext("2d").getImageData(1, 1, 1, 1).data];"""
     with Browser(tmp_path / "profile") as browser:
         browser.open((study / "report.html").as_uri())
         shown = "return document.getElementById('decoded').dataset.shown"
@@ -159,12 +262,14 @@ def test_sliders_show_decoded_images(study, tmp_path):
                     slider.value = {value};
                     slider.dispatchEvent(new Event("input"));""")
                 assert browser.run(pixel)[:3] == cell_color(0, latent, value)
-        browser.run("document.querySelectorAll('#bases button')[1].click()")
+        browser.run("document.querySelectorAll('#well-a button')[1].click()")
         browser.wait_for(f"{shown}.startsWith('1/')")
         assert browser.run(pixel)[:3] == cell_color(1, 0, 0)
         most = "return document.querySelector('#sliders input').max"
         assert browser.run(most) == str(STEPS - 1)
-        bars = "return document.querySelectorAll('#codes rect').length"
+        notice = browser.run("return document.getElementById('notice').textContent")
+        assert "cannot run in the page: there is no encoder.keras" in notice
+        bars = "return document.querySelectorAll('#sliders rect').length"
         assert browser.run(bars) == 6
         assert (
             browser.run("return document.querySelectorAll('#curves svg').length") == 1
