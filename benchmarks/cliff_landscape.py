@@ -9,6 +9,7 @@ degrees, the bivariate term at the pair of both (Barin-Pacela et al. 2025, appen
 
 import os
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -93,7 +94,7 @@ def draw(z: np.ndarray, angles: np.ndarray, path: Path) -> None:
     plt.close(figure)
 
 
-def _draw_map(axis, angles: np.ndarray, values: np.ndarray, title: str) -> None:
+def _draw_map(axis: Any, angles: np.ndarray, values: np.ndarray, title: str) -> None:
     mesh = axis.pcolormesh(angles, angles, values, shading="nearest", cmap="viridis")
     rows, columns = np.where(values <= values.min() + 1e-9)
     axis.scatter(angles[columns], angles[rows], marker="x", color="red", s=60)

@@ -48,16 +48,20 @@ GOALS = {
 
 
 def make_sample(
-    sizes: Sequence[int], samples: int = SAMPLES, values: int | None = None
+    sizes: Sequence[int],
+    samples: int = SAMPLES,
+    values: int | None = None,
+    seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Random sources and latents that mix some of them with noise.
 
     Args:
-        sizes: Values of each source.
+        sizes: Number of values of each source.
         samples: Number of samples.
         values: Quantize latents to this many values in [-1, 1]; None does not.
+        seed: Seed of the random numbers.
     """
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(seed)
     sources = np.stack([generator.integers(0, k, samples) for k in sizes], axis=1)
     scaled = (sources - sources.mean(axis=0)) / sources.std(axis=0)
     shape = (len(sizes), 2 * len(sizes))

@@ -211,7 +211,7 @@ def their_step(case: str) -> timing.Side:
         if len(rest) == 2:
             loss = loss + rest[1].sum()
         loss.backward()
-        return x.grad.numpy()
+        return x.grad  # on a CPU there is nothing to wait for
 
     return step
 

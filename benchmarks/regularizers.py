@@ -10,9 +10,10 @@ pairs of latents that evaluates every two-dimensional kernel; `memory` is by how
 each raises the peak of a fresh process.
 """
 
-import functools
 import itertools
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from benchmarks.timing import (
     Row,
@@ -39,7 +40,7 @@ CLIFF_SIZES = {"d=10, n=64": (10, 64), "d=2, n=5000": (2, 5000)}
 
 
 def autoencoder_step(
-    size: int, regularizer: str | None = None, **settings: object
+    size: int, regularizer: str | None = None, **settings: Any
 ) -> Side:
     """A training step of Tripod's autoencoder with at most one regularizer."""
     import keras
@@ -118,46 +119,44 @@ def step_rows(size: int, repeats: int = 5) -> list[Row]:
 def cliff_sides(n: int, samples: int, compiled: bool = False) -> dict[str, Side]:
     """Cliff's bivariate term and its gradient, as a matrix product and as a loop."""
     import numpy as np
-    import tensorflow as tf
 
-    from qlayers.functional import cliff_terms
-
-    generator = np.random.default_rng(0)
-    z = tf.constant(generator.normal(size=(samples, n)).astype("float32"))
-    conditions = np.arange(20)
-
-    def matrix(latents: tf.Tensor) -> tf.Tensor:
-        values = cliff_terms(latents, conditions=conditions, terms=["bivariate"])
-        return values["bivariate"]
-
-    def loop(latents: tf.Tensor) -> tf.Tensor:
-        return _loop_over_pairs(latents, conditions)
-
-    sides = {}
-    for name, function in (("matrix product", matrix), ("loop over pairs", loop)):
-        differentiated = tf.function(
-            functools.partial(_value_and_gradient, function), jit_compile=compiled
-        )
-        sides[name] = functools.partial(_wait, differentiated, z)
+    z = np.random.default_rng(0).normal(size=(samples, n)).astype("float32")
+    sides = {name: _gradient_of(form, z, compiled) for name, form in FORMS.items()}
     ours, theirs = (side()[0] for side in sides.values())
     np.testing.assert_allclose(ours, theirs, rtol=1e-3)
-    return sides
+    return {**sides}
 
 
-def _value_and_gradient(function, z):
+def _gradient_of(
+    form: Callable[..., Any], latents: Any, compiled: bool = False
+) -> Callable[[], list[Any]]:
+    """A call that computes a form's value and gradient and waits for both."""
     import tensorflow as tf
 
-    with tf.GradientTape() as tape:
-        tape.watch(z)
-        value = function(z)
-    return value, tape.gradient(value, z)
+    @tf.function(jit_compile=compiled)
+    def value_and_gradient(z: Any) -> tuple[Any, Any]:
+        with tf.GradientTape() as tape:
+            tape.watch(z)
+            value = form(z, list(range(20)))
+        return value, tape.gradient(value, z)
+
+    z = tf.constant(latents)
+    return lambda: [result.numpy() for result in value_and_gradient(z)]
 
 
-def _wait(function, z):
-    return [result.numpy() for result in function(z)]
+def _matrix_product(z: Any, conditions: list[int]) -> Any:
+    from qlayers.functional import cliff_terms
+
+    return cliff_terms(z, conditions=conditions, terms=["bivariate"])["bivariate"]
 
 
-def _loop_over_pairs(z, conditions, bandwidth=0.1, num_grid=100, limit=5.0):
+def _loop_over_pairs(
+    z: Any,
+    conditions: list[int],
+    bandwidth: float = 0.1,
+    num_grid: int = 100,
+    limit: float = 5.0,
+) -> Any:
     """Equations 3 to 6, one ordered pair after the other."""
     import tensorflow as tf
 
@@ -165,28 +164,27 @@ def _loop_over_pairs(z, conditions, bandwidth=0.1, num_grid=100, limit=5.0):
     grid = tf.linspace(-limit, limit, num_grid)
     step = 2 * limit / num_grid
     total = 0.0
-    n = z.shape[1]
-    for i in range(n):
-        for j in range(n):
-            if i == j:
-                continue
-            zeta = tf.gather(u[:, j], conditions)
-            along = (grid[:, None, None] - u[None, None, :, i]) / bandwidth
-            across = (zeta[None, :, None] - u[None, None, :, j]) / bandwidth
-            kernel = tf.exp(-0.5 * (along**2 + across**2))
-            magnitude = tf.abs(tf.reduce_sum(-along * kernel, axis=-1))
-            density = magnitude / (tf.reduce_sum(magnitude, 0) * step)
-            mixture = _entropy(tf.reduce_mean(density, axis=1), step)
-            total += mixture - tf.reduce_mean(_entropy(density, step))
+    for i, j in itertools.permutations(range(z.shape[1]), 2):
+        zeta = tf.gather(u[:, j], conditions)
+        along = (grid[:, None, None] - u[None, None, :, i]) / bandwidth
+        across = (zeta[None, :, None] - u[None, None, :, j]) / bandwidth
+        kernel = tf.exp(-0.5 * (along**2 + across**2))
+        magnitude = tf.abs(tf.reduce_sum(-along * kernel, axis=-1))
+        density = magnitude / (tf.reduce_sum(magnitude, 0) * step)
+        mixture = _entropy(tf.reduce_mean(density, axis=1), step)
+        total += mixture - tf.reduce_mean(_entropy(density, step))
     return total
 
 
-def _entropy(density, step):
+def _entropy(density: Any, step: float) -> Any:
     import tensorflow as tf
 
     return -step * tf.reduce_sum(
         density * tf.math.log(tf.maximum(density, 1e-30)), axis=0
     )
+
+
+FORMS = {"matrix product": _matrix_product, "loop over pairs": _loop_over_pairs}
 
 
 def cliff_rows(repeats: int = 25) -> list[Row]:
@@ -200,10 +198,9 @@ def cliff_rows(repeats: int = 25) -> list[Row]:
         sides = cliff_sides(n, samples, compiled)
         times = measure(sides, repeats, warmup=1)
         label = f"{case}, {'XLA' if compiled else 'graph'}"
-        row = compared(label, "matrix product", "loop over pairs", times)
-        row["speedup"] = 1 / median_ratio(
-            times["matrix product"], times["loop over pairs"]
-        )
+        ours, theirs = FORMS
+        row = compared(label, ours, theirs, times)
+        row["speedup"] = 1 / median_ratio(*times.values())
         row["goal"] = 1 / 10
         for side in () if compiled else sides:
             row[f"memory of {side} (MB)"] = peak_memory_of(
@@ -223,19 +220,7 @@ def memory_of(case: str) -> float:
         small_side()
     n, samples = CLIFF_SIZES[size]
     z = tf.random.stateless_normal((samples, n), [1, 2])
-    if side == "loop over pairs":
-        function = functools.partial(_loop_over_pairs, conditions=list(range(20)))
-    else:
-        from qlayers.functional import cliff_terms
-
-        def function(latents):
-            values = cliff_terms(
-                latents, conditions=list(range(20)), terms=["bivariate"]
-            )
-            return values["bivariate"]
-
-    differentiated = tf.function(functools.partial(_value_and_gradient, function))
-    return peak_growth_of(functools.partial(_wait, differentiated, z))
+    return peak_growth_of(_gradient_of(FORMS[side], z))
 
 
 def run() -> list[Row]:

@@ -1,7 +1,6 @@
 """What the benchmarks share: fair timing of two sides, peak memory and tables."""
 
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -76,12 +75,6 @@ def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
     return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
 
 
-def compare(case: str, ours: str, theirs: str, sides: dict[str, Side], **kwargs) -> Row:
-    """Times the side named `ours` against the one named `theirs`, as a table row."""
-    times = measure(sides, **kwargs)
-    return compared(case, ours, theirs, times)
-
-
 def compared(
     case: str, ours: str, theirs: str, times: dict[str, list[float]], **more: object
 ) -> Row:
@@ -152,8 +145,10 @@ def machine() -> str:
     """One line that names the machine and the versions of what was measured."""
     from importlib.metadata import PackageNotFoundError, version
 
+    from experiments.storage.provenance import processor
+
     parts = [
-        f"{_processor()}, {os.cpu_count()} cores",
+        f"{processor()}, {os.cpu_count()} cores",
         f"Python {sys.version.split()[0]}",
     ]
     for package in ("tensorflow", "keras", "torch", "vector-quantize-pytorch"):
@@ -162,17 +157,6 @@ def machine() -> str:
         except PackageNotFoundError:
             continue
     return "; ".join(parts)
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
 
 
 def print_table(title: str, rows: Sequence[Row]) -> None:

@@ -268,7 +268,7 @@ def build(
         num_latents: Number of latents.
         width: Multiplies channels and units.
         loss: Kind of the reconstruction loss, and whether it is a sum over pixels.
-        **network_options: Of encoder and decoder.
+        **network_options: Options of encoder and decoder.
     """
     make_encoder, make_decoder = FAMILIES[family]
     num_outputs = 2 * num_latents if method == "cliff" else num_latents

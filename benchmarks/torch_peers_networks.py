@@ -6,6 +6,7 @@ than `InstanceNorm2d`, and the same function). Only the papers' variants are her
 A learned start stays a batch of one until a style comes in, as in our decoders.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -68,6 +69,19 @@ class _StyledNorm(nn.Module):
         return torch.addcmul(shift, normalized, scale + self.scale_offset)
 
 
+def _skip(before: int, channels: int) -> nn.Module:
+    """What a residual block adds: its input, with as many channels as its output."""
+    return nn.Identity() if before == channels else nn.Conv2d(before, channels, 1)
+
+
+def _with_head(layers: Sequence[nn.Module], *units: int) -> nn.Module:
+    """Convolutions, then dense layers of these sizes with ReLU between them."""
+    head: list[nn.Module] = [nn.Flatten()]
+    for before, after in itertools.pairwise(units):
+        head += [nn.Linear(before, after), nn.ReLU()]
+    return nn.Sequential(*layers, *head[:-1])
+
+
 # ------------------------------------------------------------------------- QLAE
 
 
@@ -90,15 +104,7 @@ def style_encoder(
             ]
             before = channels
     units = _scaled(256, width)
-    return nn.Sequential(
-        *layers,
-        nn.Flatten(),
-        nn.Linear(16 * before, units),
-        nn.ReLU(),
-        nn.Linear(units, units),
-        nn.ReLU(),
-        nn.Linear(units, num_outputs),
-    )
+    return _with_head(layers, 16 * before, units, units, num_outputs)
 
 
 class StyleDecoder(nn.Module):
@@ -124,10 +130,9 @@ class StyleDecoder(nn.Module):
         for channels in widths:
             for layer in range(preserving_layers + 1):
                 if layer == preserving_layers:
-                    convolution = _doubling(before, channels, bias=False)
+                    self.convolutions.append(_doubling(before, channels, bias=False))
                 else:
-                    convolution = _same(before, channels, 3, bias=False)
-                self.convolutions.append(convolution)
+                    self.convolutions.append(_same(before, channels, 3, bias=False))
                 self.norms.append(_StyledNorm(channels, units, 0.0, eps=1e-6))
                 before = channels
         self.logits = nn.Conv2d(before, image_shape[-1], 1, bias=False)
@@ -148,17 +153,16 @@ class _ResidualBlock(nn.Module):
 
     def __init__(self, before: int, channels: int, features: int | None) -> None:
         super().__init__()
-        self.skip = nn.Identity()
-        if before != channels:
-            self.skip = nn.Conv2d(before, channels, 1)
+        self.skip = _skip(before, channels)
         self.convolutions = nn.ModuleList(
             [_same(before, channels, 3), _same(channels, channels, 3)]
         )
-        if features is None:
-            norms = [nn.GroupNorm(channels, channels, eps=1e-5) for _ in range(2)]
-        else:
-            norms = [_StyledNorm(channels, features, 1.0, eps=1e-5) for _ in range(2)]
-        self.norms = nn.ModuleList(norms)
+        self.norms = nn.ModuleList(
+            nn.GroupNorm(channels, channels, eps=1e-5)
+            if features is None
+            else _StyledNorm(channels, features, 1.0, eps=1e-5)
+            for _ in range(2)
+        )
 
     def forward(self, x: torch.Tensor, *condition: torch.Tensor) -> torch.Tensor:
         y = x
@@ -255,9 +259,7 @@ class _PlainBlock(nn.Module):
 
     def __init__(self, before: int, channels: int, sizes: Sequence[int]) -> None:
         super().__init__()
-        self.skip = nn.Identity()
-        if before != channels:
-            self.skip = nn.Conv2d(before, channels, 1)
+        self.skip = _skip(before, channels)
         inputs = [before, channels, channels, channels]
         self.convolutions = nn.ModuleList(
             _same(i, channels, size) for i, size in zip(inputs, sizes, strict=True)
@@ -330,14 +332,7 @@ def locatello_encoder(image_shape: Shape, num_outputs: int, width: float) -> nn.
         channels = _scaled(64 if stage >= stages - 2 else 32, width)
         layers += [_halving(before, channels), nn.ReLU()]
         before = channels
-    units = _scaled(256, width)
-    return nn.Sequential(
-        *layers,
-        nn.Flatten(),
-        nn.Linear(16 * before, units),
-        nn.ReLU(),
-        nn.Linear(units, num_outputs),
-    )
+    return _with_head(layers, 16 * before, _scaled(256, width), num_outputs)
 
 
 def locatello_decoder(num_latents: int, image_shape: Shape, width: float) -> nn.Module:

@@ -54,7 +54,7 @@ class Case:
         width: Multiplies channels and units.
         batch: Images on which an autoencoder is trained. FactorQVAE gets as many again
             for its discriminator.
-        options: Of encoder and decoder.
+        options: Options of encoder and decoder.
     """
 
     method: str

@@ -1,4 +1,4 @@
-"""The laboratory: launchers that train, evaluate, sweep and report."""
+"""The laboratory: commands that train, evaluate, sweep and report."""
 
 import os
 

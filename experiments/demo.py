@@ -24,15 +24,16 @@ flags.DEFINE_string("output", "runs/demo", "Folder for the pictures.")
 IMAGE_SIZE = 32
 NUM_LATENTS = 12
 BATCH_SIZE = 64
+_SCALE = 2  # of the pictures
 # The paper's networks for 32x32 images at half width and without the convolutions
 # that keep the resolution: the least that a CPU can train while you watch.
-NETWORKS = {
+NETWORKS: dict[str, Any] = {
     "network": "style",
     "width": 0.5,
     "encoder_options": {"preserving_layers": 0},
     "decoder_options": {"preserving_layers": 0},
 }
-METHODS = {
+METHODS: dict[str, dict[str, Any]] = {
     "ae": {"weight_decay": 0.0},
     "qlae": {"num_values": 4, "weight_decay": 0.1},
 }
@@ -58,7 +59,7 @@ def main(_: Any) -> None:
 
 
 def use_all_cores() -> None:
-    """A thread for each core; leaves TensorFlow no more of them to wait for."""
+    """Gives TensorFlow a thread for each core, and no more to wait for."""
     import tensorflow as tf
 
     threads = min(os.cpu_count() or 1, 8)
@@ -105,7 +106,7 @@ def print_table(scores: dict[str, tuple[Any, float]]) -> None:
 def write_pictures(
     results: dict[str, Any], images: np.ndarray, factors: Any, folder: Path
 ) -> list[Path]:
-    """Heat maps of both models, and a traversal of the last one."""
+    """Writes a heat map and a traversal of each model."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -113,6 +114,7 @@ def write_pictures(
 
     import models
     from qlayers import metrics
+    from qlayers.pixels import image_grid
 
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -122,18 +124,11 @@ def write_pictures(
         figure.savefig(paths[-1], dpi=110, bbox_inches="tight")
         plt.close(figure)
         num_steps = METHODS[name].get("num_values", 10)
-        rows = models.traverse(model, images[0], num_steps=int(num_steps))
+        rows = models.traverse(model, images[0], num_steps=num_steps)
         paths.append(folder / f"traversal_{name}.png")
-        plt.imsave(paths[-1], tile(rows, scale=2))
+        picture = image_grid(rows, gap=4, frame=True)
+        plt.imsave(paths[-1], picture.repeat(_SCALE, axis=0).repeat(_SCALE, axis=1))
     return paths
-
-
-def tile(rows: np.ndarray, scale: int = 1, gap: int = 2) -> np.ndarray:
-    """One picture of `(rows, columns, height, width, channels)` images."""
-    pad = [(0, 0), (0, 0), (gap, gap), (gap, gap), (0, 0)]
-    padded = np.pad(rows, pad, constant_values=1.0)
-    picture = np.concatenate(np.concatenate(padded, axis=1), axis=1)
-    return picture.repeat(scale, axis=0).repeat(scale, axis=1)
 
 
 if __name__ == "__main__":

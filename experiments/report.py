@@ -21,13 +21,14 @@ from experiments.reporting.summary import (
     table_rows,
 )
 from experiments.settings.command_line import launch
-from experiments.storage.files import write_atomically, write_json
+from experiments.storage.files import write_json
 from experiments.storage.run_directory import RunDirectory
+from qlayers.files import write_text
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("workdir", None, "Folders of runs or sweeps.", required=True)
 flags.DEFINE_string("output", None, "Folder of the report. Default: the first workdir.")
-flags.DEFINE_string("title", "Quantized, disentangled latents", "Of the page.")
+flags.DEFINE_string("title", "Quantized, disentangled latents", "Title of the page.")
 flags.DEFINE_integer(
     "runs_per_group", 1, "Runs of each setting to explore on the page.", lower_bound=0
 )
@@ -74,12 +75,9 @@ def write_report(
 ) -> None:
     """Writes the table as Markdown and JSON, and the page."""
     headings, rows = table_rows(groups)
-    table = format_table(headings, [[*map(_escaped, row)] for row in rows]) + "\n"
-    page = make_page(groups, title, runs_per_group)
-    for name, text in (("report.md", table), ("report.html", page)):
-        write_atomically(
-            folder / name, lambda path, text=text: path.write_text(text, "utf-8")
-        )
+    table = format_table(headings, [[*map(_escaped, row)] for row in rows])
+    write_text(folder / "report.md", table + "\n")
+    write_text(folder / "report.html", make_page(groups, title, runs_per_group))
     records = [
         {
             "dataset": group.dataset,

@@ -18,6 +18,7 @@ from qlayers import datasets
 from qlayers.datasets import FactorDataset
 from qlayers.datasets.continuous_dataset import ContinuousDataset
 from qlayers.datasets.grid_dataset import GridDataset
+from qlayers.pixels import Pixels, image_grid, in_rows
 
 _DATASET = flags.DEFINE_enum(
     "dataset", "mini_shapes3d", datasets.names(), "Which dataset to show."
@@ -36,32 +37,13 @@ _ROWS = flags.DEFINE_integer("rows", 8, "Rows of the contact sheet.", 1)
 _COLUMNS = flags.DEFINE_integer("columns", 12, "Columns of both sheets.", 2)
 _SEED = flags.DEFINE_integer("seed", 0, "Which images to draw.", 0)
 
-Images = npt.NDArray[np.uint8]
-
 # Grey level behind the images.
 _PAPER = 235
 
 
-def tile(images: Images, columns: int, gap: int = 2) -> Images:
-    """Arranges images in rows on a light grey sheet.
-
-    Args:
-        images: uint8 (n, height, width, 1 or 3).
-        columns: images per row.
-        gap: pixels around each image.
-
-    Returns:
-        The sheet, uint8 (rows, columns, 3).
-    """
-    count, height, width, _ = images.shape
-    rows = -(-count // columns)
-    shape = (rows * (height + gap) + gap, columns * (width + gap) + gap, 3)
-    sheet = np.full(shape, _PAPER, np.uint8)
-    for number, image in enumerate(images):
-        top = gap + number // columns * (height + gap)
-        left = gap + number % columns * (width + gap)
-        sheet[top : top + height, left : left + width] = image
-    return sheet
+def sheet_of(images: Pixels, columns: int, gap: int = 2) -> Pixels:
+    """Arranges images (count, height, width, channels) on a light grey sheet."""
+    return image_grid(in_rows(images, columns, _PAPER), gap, _PAPER, frame=True)
 
 
 def traversal_sources(
@@ -95,13 +77,13 @@ def _values(dataset: FactorDataset, factor: int, columns: int) -> npt.NDArray[An
     return np.rint(np.linspace(0, size - 1, columns)).astype(int)
 
 
-def contact_sheet(dataset: FactorDataset, rows: int, columns: int, seed: int) -> Images:
+def contact_sheet(dataset: FactorDataset, rows: int, columns: int, seed: int) -> Pixels:
     """A sheet of random images."""
     _, images = dataset.sample(rows * columns, seed, dtype="uint8")
-    return tile(images, columns)
+    return sheet_of(images, columns)
 
 
-def traversal_sheet(dataset: FactorDataset, columns: int, seed: int) -> Images:
+def traversal_sheet(dataset: FactorDataset, columns: int, seed: int) -> Pixels:
     """A sheet with one row per factor, whose name stands on its left."""
     sources, used = traversal_sources(dataset, columns, seed)
     flat, shown = sources.reshape(-1, sources.shape[-1]), used.ravel()
@@ -110,10 +92,10 @@ def traversal_sheet(dataset: FactorDataset, columns: int, seed: int) -> Images:
         shown = shown & dataset.has_images_of(flat)
     images = np.full((len(flat), *dataset.image_shape), _PAPER, np.uint8)
     images[shown] = dataset.images_of(flat[shown], seed, dtype="uint8")
-    return _with_names(tile(images, columns), dataset.factor_names)
+    return _with_names(sheet_of(images, columns), dataset.factor_names)
 
 
-def _with_names(sheet: Images, names: Sequence[str]) -> Images:
+def _with_names(sheet: Pixels, names: Sequence[str]) -> Pixels:
     from PIL import Image, ImageDraw
 
     margin = 9 + 6 * max(map(len, names))
@@ -129,7 +111,7 @@ def _with_names(sheet: Images, names: Sequence[str]) -> Images:
 def _save_images(dataset: FactorDataset, folder: Path) -> list[Path]:
     from PIL import Image
 
-    sheets: dict[str, Callable[[], Images]] = {
+    sheets: dict[str, Callable[[], Pixels]] = {
         "contact": lambda: contact_sheet(
             dataset, _ROWS.value, _COLUMNS.value, _SEED.value
         ),

@@ -21,10 +21,15 @@ from experiments.settings.run_flags import (
     described_methods,
     settings_from_flags,
 )
-from experiments.storage.folder_lock import FolderLock
-from experiments.sweeps.engines import ENGINES, check_engine, run_local, run_ray
-from experiments.sweeps.plan import Trial, parse_grid, parse_seeds, plan_sweep
-from experiments.sweeps.trial_folder import is_finished, start_trial
+from experiments.sweeps.engines import (
+    ENGINES,
+    Engine,
+    check_engine,
+    run_local,
+    run_ray,
+)
+from experiments.sweeps.plan import parse_grid, parse_seeds, plan_sweep
+from experiments.sweeps.run_sweep import run_sweep
 from experiments.sweeps.trial_process import run_trial
 from qlayers import datasets
 
@@ -34,16 +39,18 @@ for module in (run_flags, command_line):
     flags.adopt_module_key_flags(module)  # so that --help lists them
 flags.DEFINE_list("methods", ["qlae"], f"What to train.{described_methods()}")
 flags.DEFINE_list(
-    "datasets", ["mini_shapes3d"], f"Of: {', '.join(sorted(datasets.names()))}."
+    "datasets", ["mini_shapes3d"], f"Any of: {', '.join(sorted(datasets.names()))}."
 )
 flags.DEFINE_list("seeds", ["0"], "Seeds of the runs.")
 flags.DEFINE_multi_string("grid", [], "A hyperparameter to vary: --grid=beta=1,3,10")
 define_workdir("Folder of the sweep.")
 flags.DEFINE_enum("engine", "local", ENGINES, "Where trials run.")
 flags.DEFINE_integer("workers", 1, "Trials at a time (local).", lower_bound=1)
-flags.DEFINE_string("ray_address", None, "Of a Ray cluster; none: a local one.")
-flags.DEFINE_float("trial_cpus", 1, "CPUs of a trial (Ray).")
-flags.DEFINE_float("trial_gpus", 0, "GPUs of a trial (Ray).")
+flags.DEFINE_string(
+    "ray_address", None, "Address of a Ray cluster. Default: a local one."
+)
+flags.DEFINE_float("trial_cpus", 1, "Number of CPUs of a trial (Ray).")
+flags.DEFINE_float("trial_gpus", 0, "Number of GPUs of a trial (Ray).")
 flags.DEFINE_bool("pictures", True, "Write TensorBoard files and pictures.")
 flags.DEFINE_bool("dry_run", False, "List the trials and stop.")
 
@@ -66,29 +73,7 @@ def main(arguments: Sequence[str]) -> int | None:
             print(f"{trial.name}: {trial.config.steps} steps")
         print(f"Would run {len(trials)} trials in {root}; nothing was written.")
         return None
-    with FolderLock(root):
-        return run_sweep(trials, root)
-
-
-def run_sweep(trials: Sequence[Trial], root: Path) -> int:
-    """Runs what is not finished and prints how it went.
-
-    Returns:
-        The exit code: 0 if every trial is finished.
-    """
-    folders = [start_trial(trial, root) for trial in trials]
-    if FLAGS.pictures:
-        _write_columns(trials, root)
-    left = [folder for folder in folders if not is_finished(folder)]
-    done = len(folders) - len(left)
-    print(f"{len(folders)} trials, {done} of them finished before.", flush=True)
-    failed = []
-    for folder, status in _run(left):
-        done += status["state"] == "finished"
-        ended = status.get("reason", status["state"])
-        print(f"[{done}/{len(folders)}] {folder.name}: {ended}", flush=True)
-        if status["state"] != "finished":
-            failed.append(folder)
+    failed = run_sweep(trials, root, engine=_engine(), pictures=FLAGS.pictures)
     for folder in failed:
         print(f"Failed twice: {folder.name}; see {folder / 'log.txt'}.")
     if not failed:
@@ -96,28 +81,17 @@ def run_sweep(trials: Sequence[Trial], root: Path) -> int:
     return 1 if failed else 0
 
 
-def _write_columns(trials: Sequence[Trial], root: Path) -> None:
-    """Tells TensorBoard's HParams page which columns the sweep has."""
-    from experiments.reporting.summary import COLUMNS
-    from experiments.running.board import hyperparameter_row
-    from qlayers.callbacks import write_hyperparameter_columns
-
-    if not any(root.glob("events*")):
-        names = {name for t in trials for name in hyperparameter_row(t.config)}
-        write_hyperparameter_columns(root, sorted(names), list(COLUMNS))
-
-
-def _run(folders: Sequence[Path]):
+def _engine() -> Engine:
     if FLAGS.engine == "ray":
-        return run_ray(
-            folders,
-            FLAGS.pictures,
-            FLAGS.ray_address,
-            FLAGS.trial_cpus,
-            FLAGS.trial_gpus,
+        return functools.partial(
+            run_ray,
+            pictures=FLAGS.pictures,
+            address=FLAGS.ray_address,
+            num_cpus=FLAGS.trial_cpus,
+            num_gpus=FLAGS.trial_gpus,
         )
     run = functools.partial(run_trial, pictures=FLAGS.pictures)
-    return run_local(folders, FLAGS.workers, run)
+    return functools.partial(run_local, workers=FLAGS.workers, run=run)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from models.assembly import Assembly
 from models.reconstruction import Reconstruction, to_float_images
 from models.supervision import Supervision
 from qlayers.backend import Tensor, num_replicas
+from qlayers.pixels import to_unit_range
 
 _BATCH = 256
 
@@ -137,7 +138,7 @@ class LatentModel(keras.Model):
 
     def encode(self, images: Any, batch_size: int = _BATCH) -> np.ndarray:
         """Latents of images as the metrics want them, without noise."""
-        return self._in_batches(self.encoder, to_numpy_images(images), batch_size)
+        return self._in_batches(self.encoder, to_unit_range(images), batch_size)
 
     def codes(self, images: Any, batch_size: int = _BATCH) -> np.ndarray:
         """Integer codes of images; for models with a quantizer."""
@@ -147,7 +148,7 @@ class LatentModel(keras.Model):
         def codes_of(batch: Tensor) -> Tensor:
             return self.quantizer.codes(self.quantizer_inputs(batch))
 
-        return self._in_batches(codes_of, to_numpy_images(images), batch_size)
+        return self._in_batches(codes_of, to_unit_range(images), batch_size)
 
     def decode(self, latents: Any, batch_size: int = _BATCH) -> np.ndarray:
         """Images in [0, 1] of latents."""
@@ -206,14 +207,6 @@ def sum_terms(terms: list[Tensor]) -> Tensor:
     for term in terms[1:]:
         total = total + term
     return total / num_replicas()
-
-
-def to_numpy_images(images: Any) -> np.ndarray:
-    """Images as a float32 array in [0, 1]."""
-    images = np.asarray(images)
-    if images.dtype == np.uint8:
-        return images.astype("float32") / 255.0
-    return images.astype("float32")
 
 
 def _default_jit() -> bool | str:

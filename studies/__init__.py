@@ -5,7 +5,7 @@
     python -m studies.dsprites
     python -m studies.leaderboard
 
-Each trains what it needs as trials of a sweep (`experiments.sweep`), so that an
+Each trains what it needs as trials of a sweep (`experiments.sweeps`), so that an
 interrupted study goes on where it stopped, and writes `studies/results/NAME.json` and
 pictures in `docs/images/`; `python -m studies.tables` makes `docs/results.md` of the
 records. `--quick` runs a tiny version that touches none of them.

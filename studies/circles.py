@@ -28,13 +28,15 @@ from typing import Any
 import numpy as np
 
 from experiments.reporting.summary import FinishedRun
-from experiments.sweeps.plan import Trial, plan_sweep
+from experiments.sweeps.plan import Trial
 from studies.common import (
+    QUICK,
     Study,
     as_text,
     encode,
     new_figure,
     paired_difference,
+    plan_methods,
     summarise,
 )
 
@@ -49,8 +51,7 @@ SETTINGS: dict[str, Any] = {
     "log_every": 250,
     "threads": 1,
 }
-QUICK = {"steps": 2, "evaluate_every": 2, "evaluation_size": 100, "log_every": 1}
-QUICK |= {"image_size": 16, "batch_size": 8}
+_TINY = {**QUICK, "evaluation_size": 100, "image_size": 16, "batch_size": 8}
 _ADAM = {"learning_rate": 1e-3, "beta_1": 0.9, "beta_2": 0.999}
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "beta_vae": {**_ADAM, "beta": 1.0, "reduction": "sum"},
@@ -62,17 +63,9 @@ _BINS = 20
 
 def plan(quick: bool = False) -> dict[str, list[Trial]]:
     """Trials by method."""
-    settings = {**SETTINGS, **(QUICK if quick else {})}
-    return {
-        method: plan_sweep(
-            [method],
-            ["circles"],
-            SEEDS[:1] if quick else SEEDS,
-            settings=settings,
-            hyperparameters=HYPERPARAMETERS[method],
-        )
-        for method in METHODS
-    }
+    settings = {**SETTINGS, **(_TINY if quick else {})}
+    seeds = SEEDS[:1] if quick else SEEDS
+    return plan_methods("circles", seeds, settings, HYPERPARAMETERS)
 
 
 def alignment(sources: np.ndarray, latents: np.ndarray) -> float:

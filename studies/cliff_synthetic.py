@@ -3,12 +3,13 @@
     python -m studies.cliff_synthetic [--quick]
 
 An encoder alone is trained on x = B tanh(0.5 A z), where the density of z has steps
-along its axes; scored is how well its outputs correlate with z (MCC). Settings are
+along its axes. The score is how well its outputs correlate with z (MCC). Settings are
 those of the paper's appendix F.2: 5,000 points, one batch, 1,000 epochs, learning rate
 0.002.
 
-The paper gives neither A and B nor the grid of its ten datasets. Therefore three kinds
-of data are measured, each with datasets of its own (grid, A, B and points by seed):
+The paper gives neither A and B nor the grid of its ten datasets. The study therefore
+measures three kinds of data, each with datasets of its own (grid, A, B and points by
+seed):
 
 - `random`: 3 x 4 cells with random probabilities, the default grid of the generator
   that the paper builds on. A and B are standard normal, drawn again until their
@@ -38,6 +39,7 @@ from experiments.reporting.summary import FinishedRun
 from experiments.storage.run_directory import RunDirectory
 from experiments.sweeps.plan import Trial, plan_sweep
 from studies.common import (
+    QUICK,
     Study,
     encode,
     new_figure,
@@ -64,8 +66,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
 }
 FURTHER_STARTS = (1_000, 2_000)  # added to the seed of a dataset
 SETTINGS = {"threads": 1, "evaluate_every": 500, "log_every": 50}
-QUICK = {"steps": 2, "evaluate_every": 2, "log_every": 1}
-QUICK |= {"batch_size": 100, "evaluation_size": 200}
+_TINY = {**QUICK, "batch_size": 100, "evaluation_size": 200}
 _POINTS = 5_000
 _CONDITIONS = 200
 
@@ -77,7 +78,7 @@ def plan(quick: bool = False, start: int = 0) -> dict[tuple[str, str], list[Tria
         quick: Whether to plan the tiny version.
         start: Added to the seed of the networks; other than 0 for `random` alone.
     """
-    settings = {**SETTINGS, **(QUICK if quick else {})}
+    settings = {**SETTINGS, **(_TINY if quick else {})}
     kinds = list(KINDS)[:1] if quick or start else list(KINDS)
     trials: dict[tuple[str, str], list[Trial]] = {}
     for kind in kinds:

@@ -16,18 +16,25 @@ from typing import Any
 
 import numpy as np
 
-from experiments.reporting.summary import FinishedRun, Interval, format_table, interval
+from experiments.reporting.summary import (
+    FinishedRun,
+    Interval,
+    format_table,
+    interval,
+    load_run,
+)
 from experiments.storage.files import read_json, write_json
-from experiments.storage.folder_lock import FolderLock
-from experiments.storage.provenance import provenance
+from experiments.storage.provenance import processor, provenance
 from experiments.storage.run_directory import RunDirectory
 from experiments.sweeps.engines import run_local
-from experiments.sweeps.plan import Trial
-from experiments.sweeps.trial_folder import is_finished, start_trial
+from experiments.sweeps.plan import Trial, plan_sweep
+from experiments.sweeps.run_sweep import run_sweep
 from experiments.sweeps.trial_process import run_trial
 
 ROOT = Path(__file__).resolve().parents[1]
 LEVEL = 0.95
+# Settings that make a run tiny, for `--quick`.
+QUICK: dict[str, Any] = {"steps": 2, "evaluate_every": 2, "log_every": 1}
 _SPENT = "spent.json"
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -41,7 +48,7 @@ class Study:
     """Where a study works and writes, and how large it is.
 
     Attributes:
-        name: Of the study, and of its files.
+        name: Name of the study and of its files.
         quick: Whether this is the tiny version that tests run.
         workdir: Folder of the runs.
         results: Folder of the record.
@@ -105,30 +112,21 @@ class Study:
         """Trains and scores what is not finished, then returns all runs in order.
 
         Args:
-            trials: See `experiments.sweeps.plan.plan_sweep`.
+            trials: Trials as `experiments.sweeps.plan.plan_sweep` makes them.
             start: Runs one trial's folder: `run_apart` in a process of its own, the
                 default, or `run_here` in this one, the default of `--quick`.
         """
         for name in _ONE_THREAD:
             os.environ.setdefault(name, "1")
         logging.getLogger("tensorflow").setLevel(logging.ERROR)
-        with FolderLock(self.workdir):
-            folders = [start_trial(trial, self.workdir) for trial in trials]
-            left = [folder for folder in folders if not is_finished(folder)]
-            done = len(folders) - len(left)
-            print(f"{len(folders)} trials, {done} of them finished before.", flush=True)
-            start = start or (run_here if self.quick else run_apart)
-            run = functools.partial(_timed, start=start)
-            for folder, status in run_local(left, self.workers, run):
-                done += status["state"] == "finished"
-                progress = f"[{done}/{len(folders)}] {folder.name}"
-                seconds = read_spent(folder)["seconds"]
-                print(f"{progress}: {status['state']}, {seconds:.0f} s", flush=True)
-        failed = [folder for folder in folders if not is_finished(folder)]
+        start = start or (run_here if self.quick else run_apart)
+        run = functools.partial(_timed, start=start)
+        engine = functools.partial(run_local, workers=self.workers, run=run)
+        failed = run_sweep(trials, self.workdir, engine=engine, pictures=False)
         if failed:
             logs = "\n".join(f"  {folder / 'log.txt'}" for folder in failed)
             raise RuntimeError(f"{len(failed)} trials failed; their logs:\n{logs}")
-        return [load_run(folder) for folder in folders]
+        return [load_run(self.workdir / trial.name) for trial in trials]
 
     def run_by_seed(
         self, planned: Mapping[str, Sequence[Trial]]
@@ -160,9 +158,9 @@ class Study:
         """Writes the record of the study.
 
         Args:
-            settings: What was asked, and how.
-            groups: See `summarise`.
-            findings: What follows from the groups.
+            settings: The question, and how it was asked.
+            groups: Groups of runs as `summarise` makes them.
+            findings: Results that follow from the groups.
             other_runs: Runs that are in no group but took time.
         """
         spent = [run for group in groups for run in group["runs"]]
@@ -227,7 +225,6 @@ def _timed(folder: Path, start: Callable[..., Any]) -> dict[str, Any]:
     processor, status = time.process_time(), {}
     try:
         status = start(folder, pictures=False)
-        return status
     finally:
         used = status.pop("cpu_seconds", time.process_time() - processor)
         spent = {
@@ -235,6 +232,7 @@ def _timed(folder: Path, start: Callable[..., Any]) -> dict[str, Any]:
             "cpu_seconds": before["cpu_seconds"] + used,
         }
         write_json(folder / _SPENT, spent)
+    return {**status, "seconds": spent["seconds"]}
 
 
 def run_apart(folder: Path, pictures: bool = False) -> dict[str, Any]:
@@ -285,9 +283,11 @@ def run_here(folder: Path, pictures: bool = False) -> dict[str, Any]:
         def report(text: str) -> None:
             log.write(f"{text}\n")
 
-        TrainingRun(config, folder, report, pictures).run()
+        outcome = TrainingRun(config, folder, report, pictures).run()
+    if not RunDirectory(folder).is_finished():
+        return {"state": "failed", "attempts": 1, "reason": outcome}
     status = {"state": "finished", "attempts": 1}
-    write_json(folder / "status.json", status)
+    write_json(RunDirectory(folder).status_file, status)
     return status
 
 
@@ -297,12 +297,26 @@ def read_spent(folder: Path) -> dict[str, float]:
     return read_json(path) if path.exists() else {"seconds": 0.0, "cpu_seconds": 0.0}
 
 
-def load_run(folder: Path) -> FinishedRun:
-    """A finished run."""
-    directory = RunDirectory(folder)
-    metrics = directory.load_metrics()
-    assert metrics is not None, folder
-    return FinishedRun(folder, directory.load_config(), metrics)
+def plan_methods(
+    dataset: str,
+    seeds: Sequence[int],
+    settings: Mapping[str, Any],
+    hyperparameters: Mapping[str, Mapping[str, Any]],
+) -> dict[str, list[Trial]]:
+    """Trials of several methods, each with hyperparameters of its own.
+
+    Args:
+        dataset: Name of the dataset.
+        seeds: Seeds of each method.
+        settings: Settings of every run.
+        hyperparameters: Hyperparameters by method.
+    """
+    return {
+        method: plan_sweep(
+            [method], [dataset], seeds, settings=settings, hyperparameters=values
+        )
+        for method, values in hyperparameters.items()
+    }
 
 
 def renamed(trials: Sequence[Trial], prefix: str) -> list[Trial]:
@@ -330,7 +344,7 @@ def summarise(
     ```
     """
     further = further or [{} for _ in runs]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "seed": run.config.seed,
             "scores": {**run.metrics["scores"], **more},
@@ -398,21 +412,12 @@ def machine() -> dict[str, Any]:
     """What the study ran on."""
     found = provenance()
     return {
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "system": platform.system(),
         "python": found["python"],
         "packages": found["packages"],
     }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.split(":")[1].strip() for line in lines if "model name" in line]
-    return names[0] if names else platform.processor()
 
 
 def encode(run: FinishedRun, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -19,14 +19,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.sweeps.plan import Trial, plan_sweep
+from experiments.sweeps.plan import Trial
 from studies.common import (
+    QUICK,
     ROOT,
     Study,
     StudySkippedError,
     as_text,
     new_figure,
     paired_difference,
+    plan_methods,
     summarise,
 )
 
@@ -56,8 +58,8 @@ SETTINGS: dict[str, Any] = {
     "network": "locatello",
     "select": "last",
 }
-QUICK = {"steps": 2, "evaluate_every": 2, "evaluation_size": 300, "log_every": 1}
-QUICK |= {"width": 0.125, "batch_size": 8, "metrics": "fast"}
+_TINY = {**QUICK, "evaluation_size": 300, "width": 0.125, "batch_size": 8}
+_TINY |= {"metrics": "fast"}
 _ADAM = {"learning_rate": 1e-3, "beta_1": 0.9, "beta_2": 0.999}
 _DISCRETE = {**_ADAM, "num_values": 64, "noise_scale": "cosine(0.5, 2.0)"}
 _FACTOR = {"tc_weight": 30.0, "hidden_units": [256] * 3, "two_batches": False}
@@ -75,20 +77,12 @@ def plan(file: Path, quick: bool = False) -> dict[str, list[Trial]]:
     """Trials by method."""
     settings = {
         **SETTINGS,
-        **(QUICK if quick else {}),
+        **(_TINY if quick else {}),
         "dataset_options": {"file": str(file), "allow_partial": True},
         "data_dir": str(PREPARED),
     }
-    return {
-        method: plan_sweep(
-            [method],
-            ["dsprites"],
-            SEEDS[:1] if quick else SEEDS,
-            settings=settings,
-            hyperparameters=HYPERPARAMETERS[method],
-        )
-        for method in METHODS
-    }
+    seeds = SEEDS[:1] if quick else SEEDS
+    return plan_methods("dsprites", seeds, settings, HYPERPARAMETERS)
 
 
 def find_file(given: Path | None) -> Path:

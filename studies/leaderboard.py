@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.reporting.summary import FinishedRun
+from experiments.settings import scores
 from experiments.settings.config import resolve
 from experiments.settings.recipes_cpu import CPU_PSNR_THRESHOLDS
 from experiments.sweeps.plan import Trial, plan_sweep
@@ -46,13 +47,9 @@ SEEDS = (0, 1, 2)
 TUNING_SEED = 100
 THRESHOLD = CPU_PSNR_THRESHOLDS[DATASET]
 COLUMNS = {
-    "infomec/modularity": "InfoM",
-    "infomec/explicitness": "InfoE",
-    "infomec/compactness": "InfoC",
-    "dci/disentanglement": "D",
-    "dci/completeness": "C",
-    "dci/informativeness": "I",
-    "psnr/psnr": "PSNR (dB)",
+    score: heading
+    for score, heading in scores.COLUMNS.items()
+    if score.startswith(("infomec/", "dci/", "psnr/"))
 }
 # What the papers say: the first should score above the second, by at least this.
 CLAIMS = (
@@ -125,12 +122,12 @@ def choose(entry: Entry, runs: Mapping[float, FinishedRun]) -> float:
         entry: The row.
         runs: Tuning run of each candidate.
     """
-    scores = {value: run.metrics["scores"] for value, run in runs.items()}
-    quality = {v: s.get("psnr/psnr", float("-inf")) for v, s in scores.items()}
-    modularity = {v: s["infomec/modularity"] for v, s in scores.items()}
+    found = {value: run.metrics["scores"] for value, run in runs.items()}
+    quality = {v: s.get("psnr/psnr", float("-inf")) for v, s in found.items()}
+    modularity = {v: s["infomec/modularity"] for v, s in found.items()}
     if entry.is_adversarial:
         return max(modularity, key=modularity.__getitem__)
-    passing = [value for value in scores if quality[value] >= TUNING_PSNR]
+    passing = [value for value in found if quality[value] >= TUNING_PSNR]
     if passing:
         return max(passing, key=modularity.__getitem__)
     return max(quality, key=quality.__getitem__)
@@ -214,8 +211,8 @@ def table(groups: Mapping[str, Mapping[str, Any]]) -> str:
 
 def draw(study: Study, groups: Mapping[str, Mapping[str, Any]]) -> None:
     """Means with intervals and single runs, a panel for each of four scores."""
-    shown = ("infomec/modularity", "infomec/compactness", "infomec/explicitness")
-    shown = (*shown, "psnr/psnr")
+    shown = ["infomec/modularity", "infomec/compactness", "infomec/explicitness"]
+    shown.append("psnr/psnr")
     figure, (axes,) = new_figure(1, len(shown), 3.2)
     figure.set_figheight(0.28 * len(groups) + 1)
     labels = list(groups)[::-1]
@@ -270,10 +267,10 @@ def main(
     """Runs the study.
 
     Args:
-        arguments: Of the command line.
-        name: Of the record.
-        seeds: If the arguments name none.
-        rows: Labels, if the arguments name none; None for all.
+        arguments: Arguments of the command line.
+        name: Name of the record.
+        seeds: Seeds to use if the arguments name none.
+        rows: Labels to use if the arguments name none; None for all.
     """
     description = "Twenty methods on mini_shapes3d."
     study = Study.from_arguments(name, description, arguments, _add_options)
@@ -282,7 +279,8 @@ def main(
     seeds = given.seeds or list(seeds[:2] if study.quick else seeds)
     rows = given.entries or rows
     entries = [e for e in ENTRIES if not rows or e.label in rows]
-    tuned, tuning_runs = {}, []
+    tuned: dict[str, Any] = {}
+    tuning_runs: list[FinishedRun] = []
     if not given.no_tune:
         parents = {e.parent for e in entries}
         wanted = [e for e in ENTRIES if e in entries or e.label in parents]
@@ -298,7 +296,7 @@ def main(
         for label, runs in study.run_by_seed(planned).items()
     }
     draw(study, groups)
-    findings = {"claims": judge(groups), "tuning": tuned}
+    claims = judge(groups)
     described = {
         "question": "Which method disentangles mini_shapes3d best at the same budget?",
         "dataset": DATASET,
@@ -311,9 +309,10 @@ def main(
         "tuning_psnr": TUNING_PSNR,
         "select": given.select,
     }
+    findings = {"claims": claims, "tuning": tuned}
     study.write(described, list(groups.values()), findings, tuning_runs)
     print(table(groups))
-    for claim in findings["claims"]:
+    for claim in claims:
         sign = "holds" if claim["holds"] else "does not hold"
         print(f"{claim['claim']}, {claim['score']}: {claim['difference']:+.2f}, {sign}")
 

@@ -4,9 +4,9 @@
 
 Tripod estimates its penalty from two random directions of each kind (Algorithm 1). The
 value is a ratio of two variances of two numbers each; such a ratio has a heavy tail.
-Measured is what that does to the gradient: autoencoders with quantized latents are
-trained without the penalty, then its gradient is taken again and again on one batch,
-with fresh directions each time.
+This study measures what that does to the gradient: it trains autoencoders with
+quantized latents without the penalty, then takes the penalty's gradient again and again
+on one batch, with fresh directions each time.
 
 Scores, for every number of directions `k`, with `g` the gradient over all weights:
 
@@ -24,7 +24,7 @@ import numpy as np
 
 from experiments.reporting.summary import FinishedRun
 from experiments.sweeps.plan import plan_sweep
-from studies.common import Study, as_text, encode, summarise
+from studies.common import QUICK, Study, as_text, encode, summarise
 
 DIRECTIONS = (2, 3, 4, 6, 8)
 SEEDS = (0, 1, 2)
@@ -37,8 +37,8 @@ SETTINGS: dict[str, Any] = {
     "select": "last",
     "psnr_threshold": None,
 }
-QUICK = {"steps": 2, "evaluate_every": 2, "evaluation_size": 200, "log_every": 1}
-QUICK |= {"image_size": 16, "width": 0.125, "metrics": "fast"}
+_TINY = {**QUICK, "evaluation_size": 200, "image_size": 16, "width": 0.125}
+_TINY |= {"metrics": "fast"}
 WITHOUT_PENALTIES = {"nhp_weight": 0.0, "klm_weight": 0.0}
 _BATCH = 32
 _DRAWS = 16
@@ -125,7 +125,7 @@ def _value_and_gradient(
 def main(arguments: Sequence[str] | None = None) -> None:
     description = "How much of the normalized Hessian penalty's gradient is noise."
     study = Study.from_arguments("penalty_noise", description, arguments)
-    settings = {**SETTINGS, **(QUICK if study.quick else {})}
+    settings = {**SETTINGS, **(_TINY if study.quick else {})}
     seeds = SEEDS[:1] if study.quick else SEEDS
     runs = study.run(
         plan_sweep(

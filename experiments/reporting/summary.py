@@ -10,23 +10,8 @@ import numpy as np
 
 from experiments.settings.config import RunConfig
 from experiments.settings.published import published
+from experiments.settings.scores import COLUMNS
 from experiments.storage.run_directory import RunDirectory
-
-# Score -> heading, in the order of the papers' tables.
-COLUMNS = {
-    "infomec/modularity": "InfoM",
-    "infomec/explicitness": "InfoE",
-    "infomec/compactness": "InfoC",
-    "dci/disentanglement": "D",
-    "dci/completeness": "C",
-    "dci/informativeness": "I",
-    "mig/mig": "MIG",
-    "modularity/modularity": "Mod.",
-    "sap/sap": "SAP",
-    "mcc/mcc": "MCC",
-    "straight_through_gap/gap": "ST gap",
-    "psnr/psnr": "PSNR (dB)",
-}
 
 
 @dataclass(frozen=True)
@@ -49,8 +34,8 @@ class Interval:
     """A mean and its 95 % t-interval.
 
     Attributes:
-        mean: Over runs.
-        half_width: Of the interval; None for a single run.
+        mean: Mean over runs.
+        half_width: Half width of the interval; None for a single run.
         count: Number of runs.
     """
 
@@ -101,13 +86,20 @@ def find_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], list[Pa
             raise ValueError(f"There is no folder {root}.")
         for file in sorted(root.rglob("config.json")):
             directory = RunDirectory(file.parent)
-            metrics = directory.load_metrics()
-            if metrics is None:
-                unfinished.append(file.parent)
+            if directory.is_finished():
+                finished.append(load_run(file.parent))
             else:
-                run = FinishedRun(file.parent, directory.load_config(), metrics)
-                finished.append(run)
+                unfinished.append(file.parent)
     return finished, unfinished
+
+
+def load_run(folder: Path) -> FinishedRun:
+    """The run in a folder, which must be finished."""
+    directory = RunDirectory(folder)
+    metrics = directory.load_metrics()
+    if metrics is None:
+        raise ValueError(f"The run in {folder} is not finished.")
+    return FinishedRun(folder, directory.load_config(), metrics)
 
 
 def interval(values: Sequence[float], level: float = 0.95) -> Interval:

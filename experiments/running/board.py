@@ -1,6 +1,7 @@
 """What a run shows in TensorBoard, and the pictures that a report needs."""
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from qlayers.callbacks import (
     ImageSummaries,
     ProjectorFiles,
     ScoreSummaries,
+    StepCallback,
     TrainingScalars,
     write_hyperparameters,
 )
@@ -30,8 +32,8 @@ class Board:
     """Writes the event files, the projector and the pictures of a run.
 
     Args:
-        config: Of the run.
-        directory: Of the run.
+        config: Settings of the run.
+        directory: Folder of the run.
         model: The model that is evaluated; its weights are set before each call.
         dataset: The dataset.
     """
@@ -52,11 +54,10 @@ class Board:
         sources, images = dataset.sample(_POINTS, _SHOWN_SEED, dtype=dtype)
         self.images = images
         self.scalars = TrainingScalars(folder, batch_size=config.batch_size)
-        self.evaluation: Evaluation | None = None
-        self.scores = ScoreSummaries(
-            folder, lambda: self.evaluation.results, dataset.factor_names
-        )
-        codes = model.codes if is_quantized(model) else None
+        self.results: Mapping[str, Any] = {}
+        self.scores = ScoreSummaries(folder, lambda: self.results, dataset.factor_names)
+        quantizer = model.quantizer if is_quantized(model) else None
+        codes = None if quantizer is None else model.codes
         self.projector = ProjectorFiles(
             directory.projector,
             images,
@@ -65,10 +66,10 @@ class Board:
             dataset.factor_names,
             codes,
         )
-        self.watched = [self.scores, self.projector]
-        if codes is not None:
-            num_codes = model.quantizer.num_codes_of
-            self.watched.append(CodeStatistics(folder, images, codes, num_codes))
+        self.watched: list[StepCallback] = [self.scores, self.projector]
+        if quantizer is not None:
+            num_codes = quantizer.num_codes_of
+            self.watched.append(CodeStatistics(folder, images, model.codes, num_codes))
         if config.has_decoder:
             traverse = functools.partial(models.traverse, model, num_steps=10)
             self.watched.append(
@@ -83,14 +84,14 @@ class Board:
 
     def evaluated(self, step: int, found: Evaluation) -> None:
         """Writes scores and pictures of the model as it is now."""
-        self.evaluation = found
+        self.results = found.results
         for callback in self.watched:
             callback.record(step)
         self.scalars.restart_clock(step)
 
     def finished(self, step: int, found: Evaluation) -> None:
         """Writes final scores beside the hyperparameters, and the report's pictures."""
-        self.evaluation = found
+        self.results = found.results
         self.scores.record(step)
         self.projector.record(step)
         write_hyperparameters(
@@ -111,7 +112,7 @@ class Board:
 
 def hyperparameter_row(config: RunConfig) -> dict[str, Any]:
     """The settings that a reader compares, in one level."""
-    names = ("method", "dataset", "seed", "steps", "batch_size", "image_size")
-    names += ("num_latents", "network", "width")
+    names = ["method", "dataset", "seed", "steps", "batch_size", "image_size"]
+    names += ["num_latents", "network", "width"]
     row = {name: getattr(config, name) for name in names}
     return {**row, **config.hyperparameters}

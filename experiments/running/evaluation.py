@@ -9,9 +9,9 @@ import numpy as np
 from experiments.running.latents import is_quantized, latents_of, measure_gap
 from experiments.settings.config import RunConfig
 from models import LatentModel
-from qlayers.callbacks import CheckpointSelection
 from qlayers.datasets import FactorDataset
 from qlayers.metrics import EvaluationResult, evaluate, mcc, psnr
+from qlayers.pixels import to_unit_range
 
 # Checkpoints are chosen on another sample than the final scores are taken on.
 _SELECTION_SEED = 20240418
@@ -26,7 +26,7 @@ class Evaluation:
     Attributes:
         scores: Numbers by name, `metric/score`.
         results: Full results by metric, with the matrices behind the scores.
-        latents: What was scored.
+        latents: The latents that were scored.
     """
 
     scores: dict[str, float]
@@ -71,12 +71,13 @@ def evaluate_model(
     """Scores a model on a sample.
 
     Args:
-        config: Of the run.
+        config: Settings of the run.
         model: The model.
         sample: Images and factors.
-        metrics: See `qlayers.metrics.evaluate`; continuous factors have MCC alone.
-        protocol: Of InfoMEC; by default the config's.
-        report: Called with what is being done.
+        metrics: Names for `qlayers.metrics.evaluate`; continuous factors have MCC
+            alone.
+        protocol: Protocol of InfoMEC; by default the config's.
+        report: Called with a line of text about each stage.
     """
     report(f"encoding {len(sample.images)} images")
     latents, discrete = latents_of(model, sample.images)
@@ -85,7 +86,7 @@ def evaluate_model(
     results: dict[str, Any] = {}
     if config.has_decoder:
         images = sample.images[:_MAX_RECONSTRUCTED]
-        results["psnr"] = psnr(as_unit_range(images), model.reconstruct(images))
+        results["psnr"] = psnr(to_unit_range(images), model.reconstruct(images))
     report("computing the scores")
     if config.continuous_factors:
         results["mcc"] = mcc(sample.sources, latents)
@@ -108,28 +109,3 @@ def evaluate_model(
         for name, value in result.scores().items()
     }
     return Evaluation(scores, results, latents)
-
-
-def selection_rule(config: RunConfig, path: Any) -> CheckpointSelection | None:
-    """How checkpoints of a run are chosen; None takes the last.
-
-    Reference:
-        Hsu et al. 2024, section 4.1 (PSNR filter, then the best InfoM); Friede et al.
-        2023, section 6.3 (smallest straight-through gap).
-    """
-    if config.select == "last":
-        return None
-    require = {}
-    if config.psnr_threshold is not None:
-        require["psnr/psnr"] = config.psnr_threshold
-    if config.select == "straight_through_gap":
-        return CheckpointSelection(path, "straight_through_gap/gap", "min", require)
-    best = "mcc/mcc" if config.continuous_factors else "infomec/modularity"
-    return CheckpointSelection(path, best, "max", require)
-
-
-def as_unit_range(images: np.ndarray) -> np.ndarray:
-    """Images in [0, 1]."""
-    if images.dtype == np.uint8:
-        return images.astype("float32") / 255.0
-    return images

@@ -12,12 +12,13 @@ import models
 from experiments.running.evaluation import Evaluation
 from experiments.running.latents import is_quantized
 from experiments.settings.config import RunConfig
-from experiments.storage.files import write_atomically, write_json
+from experiments.storage.files import write_json
 from experiments.storage.run_directory import RunDirectory
 from models.inspection import num_slots
 from qlayers.callbacks.code_statistics import code_frequencies
-from qlayers.callbacks.pictures import figure_pixels, image_grid, to_bytes
+from qlayers.files import write_atomically
 from qlayers.metrics import plot_importance, plot_nmi
+from qlayers.pixels import figure_pixels, image_grid, in_rows, resized, to_unit_range
 
 NUM_BASES = 4
 NUM_STEPS = 10
@@ -38,11 +39,11 @@ def write_pictures(
     latent and a column for each of its values; one sprite belongs to a base image.
 
     Args:
-        directory: Of the run.
+        directory: Folder of the run.
         model: The model that was scored.
         images: Images to choose bases from.
         found: Its final scores.
-        config: Of the run.
+        config: Settings of the run.
         source_names: Names of the factors.
     """
     folder = directory.pictures
@@ -66,16 +67,13 @@ def write_pictures(
         save(f"traversal-{i}.png", rows, gap=0)
         index["sprites"].append([f"base-{i}.png", f"traversal-{i}.png"])
     swapped = models.swap_latents(model, bases[0], bases[1])
-    ends = np.stack([as_float(bases[0]), as_float(bases[1])])
+    ends = to_unit_range(bases[:2])
     save("swaps.png", np.concatenate([ends, swapped])[None], gap=1)
     write_heat_maps(folder, found, source_names)
-    if is_quantized(model):
-        index["frequencies"] = [
-            row.tolist()
-            for row in code_frequencies(
-                model.codes(images), model.quantizer.num_codes_of
-            )
-        ]
+    if is_quantized(model) and model.quantizer is not None:
+        num_codes = model.quantizer.num_codes_of
+        frequencies = code_frequencies(model.codes(images), num_codes)
+        index["frequencies"] = [row.tolist() for row in frequencies]
     write_json(folder / "index.json", index)
 
 
@@ -111,9 +109,9 @@ def write_heat_maps(folder: Path, found: Evaluation, names: Sequence[str]) -> No
     """Draws the matrices behind the scores; those of other scores are removed.
 
     Args:
-        folder: Where the pictures are.
-        found: Scores.
-        names: Of the factors.
+        folder: Folder of the pictures.
+        found: Scores with the matrices behind them.
+        names: Names of the factors.
     """
     plots: dict[str, Callable[..., Any]] = {
         "infomec": plot_nmi,
@@ -130,23 +128,12 @@ def write_heat_maps(folder: Path, found: Evaluation, names: Sequence[str]) -> No
 
 
 def _save(folder: Path, name: str, rows: np.ndarray, side: int, gap: int) -> None:
-    images = to_bytes(rows)
-    if images.shape[2] != side:
-        images = _resized(images, side)
-    _write_png(folder / name, image_grid(images, gap=gap))
-
-
-def _resized(images: np.ndarray, side: int) -> np.ndarray:
-    flat = images.reshape(-1, *images.shape[2:])
-    small = [np.asarray(Image.fromarray(image).resize((side, side))) for image in flat]
-    return np.stack(small).reshape(*images.shape[:2], side, side, 3)
+    if rows.shape[2] != side:
+        flat = rows.reshape(-1, *rows.shape[2:])
+        rows = in_rows(resized(flat, side), rows.shape[1])
+    _write_png(folder / name, image_grid(rows, gap=gap))
 
 
 def _write_png(path: Path, pixels: np.ndarray) -> None:
     image = Image.fromarray(pixels)
     write_atomically(path, lambda partial: image.save(partial, optimize=True))
-
-
-def as_float(image: np.ndarray) -> np.ndarray:
-    """An image in [0, 1]."""
-    return image.astype("float32") / 255.0 if image.dtype == np.uint8 else image

@@ -16,7 +16,7 @@ class Progress:
         steps: Steps of the whole run.
         batch_size: Images in a step.
         start: Steps done before.
-        stream: Where to print.
+        stream: Text stream to print to; stdout by default.
         quiet_seconds: Least time between two lines outside a terminal.
     """
 

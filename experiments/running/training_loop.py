@@ -31,11 +31,11 @@ class Hooks:
     """What the loop calls.
 
     Attributes:
-        log: With the step and the loss terms, every `log_every` steps.
-        evaluate: With the step, every `evaluate_every` steps, before the first and
-            after the last.
+        log: Called with the step and the loss terms, every `log_every` steps.
+        evaluate: Called with the step, every `evaluate_every` steps, before the first
+            and after the last.
         stopping: Whether to stop after the current step.
-        report: With a line of text for the user.
+        report: Called with a line of text for the user.
     """
 
     log: Callable[[int, dict[str, float]], None]
@@ -55,10 +55,10 @@ class TrainingLoop:
     becomes its newest checkpoint.
 
     Args:
-        config: Of the run.
-        directory: Where checkpoints and history go.
+        config: Settings of the run.
+        directory: Folder of the run, for checkpoints and history.
         model: Compiled model.
-        hooks: What to call.
+        hooks: Functions to call on the way.
         strategy: The strategy that the model was built under, or None.
         writes: Whether this process writes files; other workers only take part.
     """
@@ -140,9 +140,9 @@ class TrainingLoop:
         """Takes one step and does what is due after it.
 
         Args:
-            train, read: What `make_step` returned.
-            iterator: Of batches.
-            progress: Shown to the user.
+            train, read: The two functions that `make_step` returned.
+            iterator: Iterator over batches.
+            progress: Line that the user sees.
 
         Returns:
             Why the run ends here, or None if it does not.

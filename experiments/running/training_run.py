@@ -1,6 +1,6 @@
 """Trains one run in its folder, from wherever it stands to its final scores."""
 
-import signal
+import functools
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -9,13 +9,10 @@ from typing import Any
 
 import keras
 
-from experiments.running.evaluation import (
-    Evaluation,
-    evaluate_model,
-    final_sample,
-    selection_rule,
-    selection_sample,
-)
+from experiments.running.checkpoint_choice import CheckpointChoice
+from experiments.running.evaluation import evaluate_model, selection_sample
+from experiments.running.export import export
+from experiments.running.scoring import score_run
 from experiments.running.setup import (
     build_model,
     configure_tensorflow,
@@ -29,24 +26,23 @@ from experiments.running.strategies import (
     is_chief,
     make_strategy,
 )
+from experiments.running.termination import sigterm_sets
 from experiments.running.training_loop import DIVERGED, STOPPED, Hooks, TrainingLoop
 from experiments.settings.config import RunConfig
-from experiments.storage.files import read_json, write_atomically, write_json
-from experiments.storage.provenance import provenance
+from experiments.storage.files import read_json, write_json
 from experiments.storage.run_directory import RunDirectory
 from models import LatentModel
 from qlayers.callbacks import StopOnNonFinite
 
 NOTHING_TO_DO = "nothing to do"
-BEST = "best.weights.h5"
 
 
 class TrainingRun:
     """One run: its folder, data and model.
 
     Args:
-        config: Of the run.
-        workdir: Its folder.
+        config: Settings of the run.
+        workdir: Folder of the run.
         report: Called with lines of text for the user.
         pictures: Whether to write TensorBoard files and pictures.
 
@@ -101,8 +97,7 @@ class TrainingRun:
             return False
         if self.writes:
             self.directory.start(self.config)
-        saved = self.directory.load_metrics()
-        return saved is not None and saved.get("trained_steps") == self.config.steps
+        return self.directory.is_finished(self.config.steps)
 
     def _build(self, strategy: Any) -> None:
         self.dataset = load_dataset(self.config)
@@ -118,7 +113,7 @@ class TrainingRun:
             self.directory.forget_divergence()
             self._describe(model)
         self.sample = selection_sample(self.config, self.dataset)
-        self.selection = selection_rule(self.config, self.directory.checkpoints / BEST)
+        self.choice = CheckpointChoice(self.config, self.directory)
         self._open_pictures()
         hooks = Hooks(self._log, self._evaluate, self._stop.is_set, self.report)
         loop = TrainingLoop(
@@ -128,7 +123,7 @@ class TrainingRun:
         if start:
             self.report(f"Continuing {self.directory.path} from step {start}.")
         stream = make_stream(self.config, self.dataset, start)
-        with _stop_on_sigterm(self._stop):
+        with sigterm_sets(self._stop):
             outcome = loop.run(distribute(stream, strategy))
         if outcome == STOPPED:
             self.report(
@@ -181,128 +176,21 @@ class TrainingRun:
         self.directory.evaluations.append({"step": step, **found.scores})
         if self.board is not None:
             self.board.evaluated(step, found)
-        rule = self.selection
-        if rule is not None and rule.accepts(found.scores, rule.best()):
-            write_atomically(Path(rule.path), self.copy.save_weights)
-            write_json(
-                rule.record,
-                {
-                    "monitor": rule.monitor,
-                    "mode": rule.mode,
-                    "value": found.scores[rule.monitor],
-                    "step": step,
-                    "scores": found.scores,
-                },
-            )
+        self.choice.offer(self.copy, step, found.scores)
 
     def _finish(self) -> None:
-        chosen = load_chosen(self.config, self.directory, self.copy, self.report)
-        if chosen is None:
-            copy_weights(self.model, self.copy)
-        export(self.copy, self.directory)
-        found = finish_run(
-            self.config, self.directory, self.copy, self.dataset, chosen, self.report
+        model, directory = self.copy, self.directory
+        last = functools.partial(copy_weights, self.model, model)
+        checkpoint = self.choice.load(model, last, self.report)
+        export(model, directory)
+        found = score_run(
+            self.config, directory, model, self.dataset, checkpoint, self.report
         )
         if self.board is not None:
             self.board.finished(self.config.steps, found)
-
-
-def finish_run(
-    config: RunConfig,
-    directory: RunDirectory,
-    model: LatentModel,
-    dataset: Any,
-    chosen: dict[str, Any] | None,
-    report: Callable[[str], None],
-    metrics: str | None = None,
-    protocol: str | None = None,
-) -> Evaluation:
-    """Takes the final scores and writes `metrics.json`."""
-    sample = final_sample(config, dataset)
-    metrics, protocol = metrics or config.metrics, protocol or config.protocol
-    found = evaluate_model(
-        config, model, sample, metrics=metrics, protocol=protocol, report=report
-    )
-    write_json(
-        directory.metrics_file,
-        {
-            "scores": found.scores,
-            "checkpoint": chosen or {"step": config.steps, "note": _why_last(config)},
-            "trained_steps": config.steps,
-            "settings": {
-                "metrics": metrics,
-                "protocol": protocol,
-                "samples": len(sample.images),
-                "selection": config.select,
-                "psnr_threshold": config.psnr_threshold,
-            },
-            "results": {name: r.to_dict() for name, r in found.results.items()},
-            "provenance": provenance(),
-        },
-    )
-    width = max(map(len, found.scores))
-    lines = [f"  {name:<{width}}  {value:.4f}" for name, value in found.scores.items()]
-    report("\n".join([f"Scores of {directory.path}:", *lines]))
-    return found
-
-
-def _why_last(config: RunConfig) -> str:
-    if config.select == "last":
-        return "the last checkpoint, as asked"
-    if config.psnr_threshold is None:
-        return "the last checkpoint: none could be scored"
-    return (
-        f"the last checkpoint: none reached a PSNR of {config.psnr_threshold} dB, so "
-        "this run does not pass the reconstruction filter"
-    )
-
-
-def load_chosen(
-    config: RunConfig,
-    directory: RunDirectory,
-    model: LatentModel,
-    report: Callable[[str], None],
-) -> dict[str, Any] | None:
-    """Loads the chosen checkpoint's weights into a model.
-
-    Returns:
-        Its record, or None if no checkpoint was chosen.
-    """
-    rule = selection_rule(config, directory.checkpoints / BEST)
-    if rule is None or rule.best() is None:
-        if rule is not None:
-            report(f"Reported is {_why_last(config)}.")
-        return None
-    model.load_weights(rule.path)
-    return read_json(rule.record)
-
-
-def export(model: LatentModel, directory: RunDirectory) -> None:
-    """Writes `encoder.keras` and `decoder.keras`, which need qlayers alone."""
-    write_atomically(directory.path / "encoder.keras", model.encoder.save)
-    if model.decoder is not None:
-        write_atomically(directory.path / "decoder.keras", model.decoder.save)
 
 
 def copy_weights(source: keras.Model, target: keras.Model) -> None:
     """Gives a model the weights and random states of another like it."""
     for theirs, ours in zip(source.variables, target.variables, strict=True):
         ours.assign(theirs.numpy() if hasattr(theirs, "numpy") else theirs)
-
-
-class _stop_on_sigterm:
-    """Sets an event at SIGTERM while it is entered; only in the main thread."""
-
-    def __init__(self, event: threading.Event) -> None:
-        self.event = event
-        self._before: Any = None
-
-    def __enter__(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(
-                signal.SIGTERM, lambda number, frame: self.event.set()
-            )
-
-    def __exit__(self, *error: Any) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGTERM, self._before)

@@ -12,8 +12,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from experiments.storage.files import write_atomically
 from qlayers.callbacks.stop_on_non_finite import optimizers_of
+from qlayers.files import write_atomically
 
 _STATE = "state"
 
@@ -71,7 +71,7 @@ def apply_snapshot(model: keras.Model, snapshot: Snapshot) -> None:
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     """Writes a snapshot as one `.npz` file, whole or not at all."""
     state = json.dumps({"step": snapshot.step, **snapshot.state}).encode()
-    entries = {f"v{i:05d}": array for i, array in enumerate(snapshot.arrays)}
+    entries: dict[str, Any] = {f"v{i:05d}": a for i, a in enumerate(snapshot.arrays)}
     entries[_STATE] = np.frombuffer(state, np.uint8)
     write_atomically(path, lambda partial: np.savez(partial, **entries))
 
@@ -97,7 +97,7 @@ class CheckpointStore:
     """The last two checkpoints of a run, written in the background.
 
     Args:
-        folder: Where they are.
+        folder: Folder of the checkpoints.
         keep: How many to keep.
         report: Called with a line of text when something is wrong.
 
@@ -127,8 +127,8 @@ class CheckpointStore:
         """Starts writing a snapshot; waits for the one before it.
 
         Args:
-            snapshot: What to write.
-            before: Called first in the background: what must be on disk before.
+            snapshot: The snapshot to write.
+            before: Called first in the background, for what must be on disk before.
         """
         self.wait()
         self._thread = threading.Thread(

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from experiments.settings.config import OPERATIONAL, RunConfig
-from experiments.storage.files import PARTIAL, read_json, write_json
+from experiments.storage.files import read_json, write_json
 from experiments.storage.folder_lock import FolderLock
 from experiments.storage.provenance import provenance
 from experiments.storage.step_table import StepTable
+from qlayers.files import PARTIAL
 
 
 class RunDirectory(FolderLock):
@@ -87,6 +88,17 @@ class RunDirectory(FolderLock):
     def load_metrics(self) -> dict[str, Any] | None:
         """The final scores, if the run has them."""
         return read_json(self.metrics_file) if self.metrics_file.exists() else None
+
+    def is_finished(self, steps: int | None = None) -> bool:
+        """Whether the run is trained to its end and scored.
+
+        Args:
+            steps: Length of the run; by default that of the folder's config.
+        """
+        metrics = self.load_metrics()
+        if metrics is None:
+            return False
+        return metrics["trained_steps"] == (steps or self.load_config().steps)
 
 
 def _check_same(old: RunConfig, new: RunConfig, path: Path) -> None:

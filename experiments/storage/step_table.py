@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from experiments.storage.files import write_atomically
+from qlayers.files import write_text
 from qlayers.metrics.metric_result import plain
 
 
@@ -51,9 +51,7 @@ class StepTable:
             return
         kept = [row for row in self.read() if row["step"] <= step]
         text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in kept)
-        write_atomically(
-            self.path, lambda partial: partial.write_text(text, encoding="utf-8")
-        )
+        write_text(self.path, text)
 
     def sync(self) -> None:
         """Forces what was appended to disk."""

@@ -11,6 +11,8 @@ from experiments.sweeps.trial_process import run_trial
 ENGINES = ("local", "ray")
 Ended = tuple[Path, dict[str, Any]]
 Run = Callable[[Path], dict[str, Any]]
+# Runs the trials of these folders; yields `(folder, status)` of each as it ends.
+Engine = Callable[[Sequence[Path]], Iterator[Ended]]
 
 
 def check_engine(engine: str, workers: int, strategy: str) -> None:
@@ -38,7 +40,9 @@ def _import_ray() -> Any:
     return ray
 
 
-def run_local(folders: Sequence[Path], workers: int, run: Run) -> Iterator[Ended]:
+def run_local(
+    folders: Sequence[Path], workers: int = 1, run: Run = run_trial
+) -> Iterator[Ended]:
     """Runs trials in processes of this machine, `workers` at a time.
 
     Args:
@@ -61,7 +65,7 @@ def run_local(folders: Sequence[Path], workers: int, run: Run) -> Iterator[Ended
 
 def run_ray(
     folders: Sequence[Path],
-    pictures: bool,
+    pictures: bool = True,
     address: str | None = None,
     num_cpus: float = 1,
     num_gpus: float = 0,
@@ -70,10 +74,10 @@ def run_ray(
 
     Args:
         folders: The trials' folders.
-        pictures: See `run_trial`.
-        address: Of the cluster; None starts or finds a local one.
-        num_cpus: CPUs of a trial.
-        num_gpus: GPUs of a trial.
+        pictures: Whether trials write TensorBoard files and pictures.
+        address: Address of the cluster; None starts or finds a local one.
+        num_cpus: Number of CPUs of a trial.
+        num_gpus: Number of GPUs of a trial.
 
     Yields:
         `(folder, status)` of each trial as it ends.

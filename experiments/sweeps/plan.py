@@ -59,8 +59,8 @@ def plan_sweep(
         seeds: Seeds.
         grid: Hyperparameters to vary; every method must have them.
         profile: Recipes to start from.
-        settings: For every run.
-        hyperparameters: For every run.
+        settings: Settings of every run.
+        hyperparameters: Hyperparameters of every run.
 
     Example:
 

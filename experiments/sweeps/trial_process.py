@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.settings.command_line import DIVERGED
-from experiments.storage.files import read_json, write_json
+from experiments.storage.files import write_json
+from experiments.storage.run_directory import RunDirectory
 
 ATTEMPTS = 2
 _ROOT = Path(__file__).resolve().parents[2]
@@ -32,12 +33,13 @@ def run_trial(
         finite, the `reason` `"diverged"`.
     """
     folder = Path(folder).resolve()
+    status_file = RunDirectory(folder).status_file
     command = [sys.executable, "-m", "experiments.sweeps.trial", f"--workdir={folder}"]
     command.append(f"--pictures={str(pictures).lower()}")
     status: dict[str, Any] = {"state": "failed", "attempts": 0}
     while status["attempts"] < ATTEMPTS and status["state"] != "finished":
         attempt = status["attempts"] + 1
-        write_json(folder / "status.json", {"state": "running", "attempts": attempt})
+        write_json(status_file, {"state": "running", "attempts": attempt})
         with open(folder / "log.txt", "a", encoding="utf-8") as log:
             log.write(f"--- attempt {attempt}\n")
             log.flush()
@@ -48,7 +50,7 @@ def run_trial(
             status |= {"exit_code": code, "log": text[-_LOG_TAIL:]}
         if code == DIVERGED:
             status["reason"] = "diverged"
-        write_json(folder / "status.json", status)
+        write_json(status_file, status)
     return status
 
 
@@ -60,9 +62,3 @@ def _start(command: list[str], log: Any) -> int:
         process.terminate()  # it saves a checkpoint and ends
         process.wait()
         raise
-
-
-def read_status(folder: Path) -> dict[str, Any]:
-    """How a trial stands; `{"state": "waiting"}` before its first start."""
-    path = folder / "status.json"
-    return read_json(path) if path.exists() else {"state": "waiting", "attempts": 0}

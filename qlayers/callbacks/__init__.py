@@ -5,7 +5,13 @@ from qlayers.extras import require
 require("qlayers.callbacks", "tensorflow", "tensorboard")
 
 
+from qlayers.callbacks.checkpoint_selection import (
+    CheckpointSelection as CheckpointSelection,
+)
 from qlayers.callbacks.code_statistics import CodeStatistics as CodeStatistics
+from qlayers.callbacks.disentanglement_metrics import (
+    DisentanglementMetrics as DisentanglementMetrics,
+)
 from qlayers.callbacks.hyperparameter_summaries import (
     write_hyperparameter_columns as write_hyperparameter_columns,
 )
@@ -13,12 +19,6 @@ from qlayers.callbacks.hyperparameter_summaries import (
     write_hyperparameters as write_hyperparameters,
 )
 from qlayers.callbacks.image_summaries import ImageSummaries as ImageSummaries
-from qlayers.callbacks.metrics_callback import (
-    CheckpointSelection as CheckpointSelection,
-)
-from qlayers.callbacks.metrics_callback import (
-    DisentanglementMetrics as DisentanglementMetrics,
-)
 from qlayers.callbacks.projector_files import ProjectorFiles as ProjectorFiles
 from qlayers.callbacks.score_summaries import ScoreSummaries as ScoreSummaries
 from qlayers.callbacks.step_callback import StepCallback as StepCallback

@@ -1,7 +1,7 @@
 """How codes are used, latent by latent, in TensorBoard."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ class CodeStatistics(StepCallback):
         self.codes = codes
         self.num_codes = tuple(int(count) for count in num_codes)
 
-    def write(self, step: int, logs: dict[str, Any]) -> None:
+    def write(self, step: int, logs: Mapping[str, Any]) -> None:
         import tensorflow as tf
 
         codes = np.asarray(self.codes(self.inputs))

@@ -18,7 +18,7 @@ def write_hyperparameters(
         hyperparameters: Numbers, truth values and text. What is None is left out: one
             would turn its column into text and hide runs. Others become text.
         scores: Final scores by name.
-        step: At which they were taken.
+        step: Training step at which the scores were taken.
 
     Example:
         >>> write_hyperparameters("runs/0", {"beta": 3.0}, {"mig/mig": 0.4}, 10_000)

@@ -1,14 +1,14 @@
 """Reconstructions and latent traversals in TensorBoard."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from qlayers.callbacks.pictures import image_grid, to_bytes
 from qlayers.callbacks.step_callback import StepCallback
+from qlayers.pixels import image_grid, to_bytes
 
 _MOST_ROWS = 8
 
@@ -47,7 +47,7 @@ class ImageSummaries(StepCallback):
         self.traverse = traverse
         self.num_traversals = num_traversals
 
-    def write(self, step: int, logs: dict[str, Any]) -> None:
+    def write(self, step: int, logs: Mapping[str, Any]) -> None:
         import tensorflow as tf
 
         made = np.asarray(self.reconstruct(self.images))

@@ -1,15 +1,15 @@
 """Latents in TensorBoard's embedding projector."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from qlayers.callbacks.pictures import to_bytes
 from qlayers.callbacks.step_callback import StepCallback
+from qlayers.pixels import image_grid, in_rows, resized
 
 # Limits of the projector's front end.
 _MOST_POINTS = 10_000
@@ -68,7 +68,7 @@ class ProjectorFiles(StepCallback):
                 f"{len(self.images)}."
             )
 
-    def write(self, step: int, logs: dict[str, Any]) -> None:
+    def write(self, step: int, logs: Mapping[str, Any]) -> None:
         import tensorflow as tf
         from tensorboard.plugins import projector
 
@@ -121,11 +121,12 @@ class ProjectorFiles(StepCallback):
 
         columns = int(np.ceil(np.sqrt(len(self.images))))
         side = min(_THUMBNAIL, _LARGEST_SPRITE // columns)
-        sheet = Image.new("RGB", (columns * side, columns * side), "white")
-        for i, pixels in enumerate(to_bytes(self.images)):
-            thumbnail = Image.fromarray(pixels).resize((side, side))
-            sheet.paste(thumbnail, (i % columns * side, i // columns * side))
-        sheet.save(path)
+        thumbnails = in_rows(resized(self.images, side), columns)
+        sheet = image_grid(thumbnails, gap=0)
+        # The projector expects a square sheet.
+        missing = columns * side - len(sheet)
+        sheet = np.pad(sheet, [(0, missing), (0, 0), (0, 0)], constant_values=255)
+        Image.fromarray(sheet).save(path)
         return side
 
 

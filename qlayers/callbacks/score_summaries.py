@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from qlayers.callbacks.pictures import figure_pixels
 from qlayers.callbacks.step_callback import StepCallback
 from qlayers.metrics import DCIResult, InfoMECResult, plot_importance, plot_nmi
+from qlayers.pixels import figure_pixels
 
 
 class ScoreSummaries(StepCallback):
@@ -41,7 +41,7 @@ class ScoreSummaries(StepCallback):
         self.results = results
         self.source_names = source_names
 
-    def write(self, step: int, logs: dict[str, Any]) -> None:
+    def write(self, step: int, logs: Mapping[str, Any]) -> None:
         import tensorflow as tf
 
         for metric, result in self.results().items():

@@ -1,18 +1,19 @@
 """Base of the callbacks that write to TensorBoard."""
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
+from qlayers.callbacks.step_counter import StepCounter
 
-class StepCallback(keras.callbacks.Callback):
+
+class StepCallback(StepCounter):
     """Writes summaries every so many training steps.
 
-    Steps are counted from `optimizer.iterations` when training begins, so that the
-    curves of a resumed run go on where they ended. Summaries are written whatever
-    `keras.callbacks.TensorBoard` with an integer `update_freq` has switched off.
+    Summaries are written even where `keras.callbacks.TensorBoard` with an integer
+    `update_freq` has switched them off.
 
     A loop other than `fit` calls `record` itself.
 
@@ -24,20 +25,11 @@ class StepCallback(keras.callbacks.Callback):
     def __init__(
         self, log_dir: str | os.PathLike[str], every_n_steps: int = 1_000
     ) -> None:
-        super().__init__()
-        if not isinstance(every_n_steps, int) or every_n_steps < 1:
-            raise ValueError(
-                "`every_n_steps` must be a positive integer; received "
-                f"{every_n_steps!r}."
-            )
+        super().__init__(every_n_steps)
         self.log_dir = os.fspath(log_dir)
-        self.every_n_steps = every_n_steps
         self._writer: Any = None
-        self._step = 0
-        self._last_batch = -1
-        self._last_record = 0
 
-    def write(self, step: int, logs: dict[str, Any]) -> None:
+    def write(self, step: int, logs: Mapping[str, Any]) -> None:
         """Writes the summaries of a step; subclasses say which.
 
         Args:
@@ -46,7 +38,7 @@ class StepCallback(keras.callbacks.Callback):
         """
         raise NotImplementedError(f"{type(self).__name__} must implement `write`.")
 
-    def record(self, step: int, logs: dict[str, Any] | None = None) -> None:
+    def record(self, step: int, logs: Mapping[str, Any] | None = None) -> None:
         """Calls `write` with the summary writer of `log_dir` in place."""
         import tensorflow as tf
 
@@ -62,26 +54,11 @@ class StepCallback(keras.callbacks.Callback):
             self._writer.close()
             self._writer = None
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        optimizer = getattr(self.model, "optimizer", None)
-        self._step = int(optimizer.iterations) if optimizer is not None else 0
-        self._last_record = self._step
-
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        self._last_batch = -1
-
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
-        # With `steps_per_execution` several steps lie between two calls.
-        self._step += batch - self._last_batch
-        self._last_batch = batch
-        period = self.every_n_steps
-        if self._step // period > self._last_record // period:
-            self._last_record = self._step
+    def advance(self, step: int, logs: Mapping[str, Any]) -> None:
+        if self._is_due(step):
             # Layers count what passes through them; these inputs are none of fit's.
             kept = [(v, np.array(v)) for v in self.model.metrics_variables]
-            self.record(self._step, logs)
+            self.record(step, logs)
             for variable, value in kept:
                 variable.assign(value)
 

@@ -6,13 +6,15 @@ from typing import Any
 import keras
 import numpy as np
 
+from qlayers.callbacks.step_counter import StepCounter
+
 # What `fit` and the models with two optimizers call their losses.
 LOSSES = ("loss", "discriminator_loss", "generator_loss")
 
 _Kept = tuple[int, list[tuple[Any, Any]]]
 
 
-class StopOnNonFinite(keras.callbacks.Callback):
+class StopOnNonFinite(StepCounter):
     """Stops when a loss is NaN or infinite and puts back the last good weights.
 
     Losses are looked at after every batch. Every `every_n_steps` steps a copy of the
@@ -37,7 +39,7 @@ class StopOnNonFinite(keras.callbacks.Callback):
     Attributes:
         diverged_at: The step whose loss was not finite, or None.
         restored_step: The step whose weights were put back, or None.
-        message: What was reported, or None.
+        message: The message that was reported, or None.
 
     Example:
         >>> guard = StopOnNonFinite(every_n_steps=100)
@@ -53,17 +55,11 @@ class StopOnNonFinite(keras.callbacks.Callback):
         error: bool = False,
         report: Callable[[str], None] = print,
     ) -> None:
-        super().__init__()
-        if not isinstance(every_n_steps, int) or every_n_steps < 1:
-            raise ValueError(
-                "`every_n_steps` must be a positive integer; received "
-                f"{every_n_steps!r}."
-            )
+        super().__init__(every_n_steps)
         if isinstance(monitors, str) or not monitors:
             raise ValueError(
                 f"`monitors` must be a list of names; received {monitors!r}."
             )
-        self.every_n_steps = every_n_steps
         self.monitors = tuple(monitors)
         self.error = error
         self.report = report
@@ -72,8 +68,6 @@ class StopOnNonFinite(keras.callbacks.Callback):
         self.message: str | None = None
         self._good: _Kept | None = None
         self._untried: _Kept | None = None
-        self._step = 0
-        self._last_batch = -1
 
     def begin(self, step: int) -> None:
         """Keeps the state that training starts from, after `step` steps."""
@@ -92,7 +86,7 @@ class StopOnNonFinite(keras.callbacks.Callback):
         Returns:
             Whether training may go on. If not, the last good state is back.
         """
-        before, self._step = self._step, step
+        is_due = self._is_due(step)
         for name in self.monitors:
             if name in logs and not np.isfinite(float(np.asarray(logs[name]))):
                 self._give_up(f"`{name}` is {float(np.asarray(logs[name]))}")
@@ -100,7 +94,7 @@ class StopOnNonFinite(keras.callbacks.Callback):
         if self._untried is not None:
             # A finite loss has been computed with it.
             self._good, self._untried = self._untried, None
-        if step // self.every_n_steps > before // self.every_n_steps:
+        if is_due:
             copy = self._copy()
             if not _is_finite([value for _, value in copy]):
                 self._give_up("a weight is not finite")
@@ -147,18 +141,11 @@ class StopOnNonFinite(keras.callbacks.Callback):
         self.report(self.message)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        optimizer = getattr(self.model, "optimizer", None)
-        self.begin(0 if optimizer is None else int(optimizer.iterations))
+        super().on_train_begin(logs)
+        self.begin(self._step)
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        self._last_batch = -1
-
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
-        # With `steps_per_execution` several steps lie between two calls.
-        steps, self._last_batch = batch - self._last_batch, batch
-        self.check(self._step + steps, logs or {})
+    def advance(self, step: int, logs: Mapping[str, Any]) -> None:
+        self.check(step, logs)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         if self.diverged_at is None:

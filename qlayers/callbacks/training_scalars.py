@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ class TrainingScalars(StepCallback):
         self.batch_size = batch_size
         self._timed: tuple[int, float] | None = None
 
-    def write(self, step: int, logs: dict[str, Any]) -> None:
+    def write(self, step: int, logs: Mapping[str, Any]) -> None:
         import tensorflow as tf
 
         for name, value in logs.items():

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from qlayers.datasets.samplers import Sampler, random_generator
 from qlayers.datasets.stream_guard import graph_callback
+from qlayers.pixels import to_unit_range
 
 _PARALLEL_BATCHES = max(2, min(8, os.cpu_count() or 2))
 _PREFETCHED_BATCHES = 4
@@ -218,7 +219,7 @@ def _finish(images: npt.NDArray[Any], dtype: ImageDtype) -> npt.NDArray[Any]:
     """The last step: bytes become numbers in [0, 1]."""
     _check_dtype(dtype, images.dtype == np.uint8)
     if images.dtype == np.uint8 and dtype == "float32":
-        return images.astype(np.float32) / np.float32(255)
+        return to_unit_range(images)
     return images
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from qlayers.files import write_text
 from qlayers.version import __version__
 
 
@@ -48,7 +49,7 @@ class MetricResult:
         """Returns the result as JSON text, and writes it to `path` if given."""
         text = json.dumps(self.to_dict(), indent=2, allow_nan=False)
         if path is not None:
-            write_whole(Path(path), text + "\n")
+            write_text(Path(path), text + "\n")
         return text
 
     def __str__(self) -> str:
@@ -101,10 +102,3 @@ def plain(value: Any) -> Any:
         # Strict JSON has neither; readers in other languages would fail on them.
         return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return value
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Writes a file in one move, so that a crash cannot leave half of it."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)

@@ -16,8 +16,8 @@ from qlayers.callbacks import (
     write_hyperparameters,
 )
 from qlayers.callbacks.code_statistics import code_frequencies, perplexity_of
-from qlayers.callbacks.pictures import figure_pixels, image_grid, to_bytes
 from qlayers.metrics import dci, infomec
+from qlayers.pixels import figure_pixels, image_grid, to_bytes
 
 
 def events(folder):

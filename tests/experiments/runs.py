@@ -1,5 +1,8 @@
 """A run that is small enough for tests."""
 
+import json
+
+from experiments.running.training_run import TrainingRun
 from experiments.settings.config import RunConfig, resolve
 
 SETTINGS = {
@@ -30,3 +33,18 @@ def tiny_config(method: str = "qlae", **settings) -> RunConfig:
         settings={**SETTINGS, **settings},
         hyperparameters=hyperparameters,
     )
+
+
+def quiet(text):
+    """Reports nothing."""
+    del text
+
+
+def tiny_run(folder, report=quiet, method: str = "qlae", **settings) -> TrainingRun:
+    """A run of `tiny_config` without pictures."""
+    return TrainingRun(tiny_config(method, **settings), folder, report, pictures=False)
+
+
+def read_rows(path):
+    """The rows of a file with one JSON object a line."""
+    return [json.loads(row) for row in path.open()]

@@ -23,7 +23,7 @@ def test_tiles_stand_where_they_should():
     images = np.arange(5, dtype=np.uint8)[:, None, None, None] * np.ones(
         (5, 4, 3, 1), np.uint8
     )
-    sheet = show_data.tile(images, columns=2, gap=1)
+    sheet = show_data.sheet_of(images, columns=2, gap=1)
     assert sheet.shape == (3 * 5 + 1, 2 * 4 + 1, 3)
     for number in range(5):
         top, left = 1 + number // 2 * 5, 1 + number % 2 * 4

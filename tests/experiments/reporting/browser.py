@@ -22,6 +22,13 @@ _FLAGS = [
 ]
 
 
+def free_port():
+    """A port of this machine that nothing listens to."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 class Browser:
     """Opens pages and runs scripts in them.
 
@@ -38,9 +45,7 @@ class Browser:
         self.profile = profile
 
     def __enter__(self):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         self.process = subprocess.Popen(
             [self.driver, f"--port={port}"],
             stdout=subprocess.DEVNULL,

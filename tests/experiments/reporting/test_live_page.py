@@ -14,7 +14,7 @@ from experiments.report import write_report
 from experiments.reporting.summary import find_runs, group_runs
 from experiments.storage.files import read_json, write_json
 from tests.experiments.reporting.browser import Browser
-from tests.experiments.reporting.made_runs import make_run
+from tests.experiments.reporting.handwritten_runs import make_run
 
 SIDE, LATENTS = 32, 4
 

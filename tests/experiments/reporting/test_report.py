@@ -24,7 +24,7 @@ from experiments.settings.published import published
 from experiments.storage.files import read_json, write_json
 from experiments.storage.run_directory import RunDirectory
 from tests.experiments.reporting.browser import Browser
-from tests.experiments.reporting.made_runs import STEPS, cell_color, make_run
+from tests.experiments.reporting.handwritten_runs import STEPS, cell_color, make_run
 from tests.experiments.runs import tiny_config
 
 

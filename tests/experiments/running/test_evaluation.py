@@ -1,10 +1,9 @@
-"""What is scored, and which checkpoint is chosen."""
+"""What is scored."""
 
 import numpy as np
 import pytest
 
 import models
-from experiments.running.evaluation import selection_rule
 from experiments.running.latents import latents_of, measure_gap
 from experiments.running.setup import load_dataset
 from tests.experiments.runs import tiny_config
@@ -83,23 +82,6 @@ def test_gap_vanishes_on_the_grid(images):
     model = build("tripod", nhp_weight=0.0, klm_weight=0.0, num_values=13)
     model.encoder.set_weights([0 * w for w in model.encoder.get_weights()])
     assert measure_gap(model, images).gap == 0
-
-
-def test_reconstruction_filter_then_best_infom(tmp_path):
-    rule = selection_rule(tiny_config(psnr_threshold=30.0), tmp_path / "b.weights.h5")
-    good = {"psnr/psnr": 31.0, "infomec/modularity": 0.5}
-    assert rule.accepts(good, None)
-    assert rule.accepts(good, 0.4)
-    assert not rule.accepts(good, 0.6)
-    assert not rule.accepts({"psnr/psnr": 29.9, "infomec/modularity": 0.9}, None)
-
-
-def test_smallest_gap_without_labels(tmp_path):
-    config = tiny_config(select="straight_through_gap")
-    rule = selection_rule(config, tmp_path / "b.weights.h5")
-    assert rule.accepts({"straight_through_gap/gap": 0.1}, 0.2)
-    assert not rule.accepts({"straight_through_gap/gap": 0.3}, 0.2)
-    assert selection_rule(tiny_config(select="last"), tmp_path) is None
 
 
 AS_CODES = {"vq_vae", "qvae", "dvae", "factor_qvae", "factor_dvae_learned"}

@@ -1,7 +1,5 @@
 """Two replicas see the batches, and learn, as one device does."""
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,9 +7,8 @@ import tensorflow as tf
 from experiments.running.setup import load_dataset, make_stream
 from experiments.running.strategies import check_replicas, distribute, make_strategy
 from experiments.running.training_loop import FINISHED
-from experiments.running.training_run import TrainingRun
 from experiments.storage.checkpoints import CheckpointStore
-from tests.experiments.runs import tiny_config
+from tests.experiments.runs import read_rows, tiny_config, tiny_run
 
 
 def supervised_config():
@@ -56,13 +53,9 @@ def test_labelled_stream_resumes():
 def test_two_replicas_learn_like_one_device(tmp_path):
     settings = {"steps": 4, "select": "last"}
     for name in ("none", "mirrored"):
-        config = tiny_config("ae", strategy=name, **settings)
-        run = TrainingRun(config, tmp_path / name, lambda text: None, pictures=False)
+        run = tiny_run(tmp_path / name, method="ae", strategy=name, **settings)
         assert run.run() == FINISHED
-    rows = [
-        [json.loads(row) for row in (tmp_path / name / "history.jsonl").open()]
-        for name in ("none", "mirrored")
-    ]
+    rows = [read_rows(tmp_path / n / "history.jsonl") for n in ("none", "mirrored")]
     for one, two in zip(*rows, strict=True):
         assert one["loss"] == pytest.approx(two["loss"], rel=1e-5)
     stores = [

@@ -8,22 +8,18 @@ import numpy as np
 import pytest
 
 from experiments.running.training_loop import DIVERGED, FINISHED, STOPPED, TrainingLoop
-from experiments.running.training_run import NOTHING_TO_DO, TrainingRun
+from experiments.running.training_run import NOTHING_TO_DO
 from experiments.storage.checkpoints import CheckpointStore, read_snapshot
 from experiments.storage.folder_lock import WorkdirInUseError
 from experiments.storage.run_directory import RunDirectory
-from tests.experiments.runs import tiny_config
-
-
-def quiet(text):
-    del text
+from tests.experiments.runs import read_rows, tiny_config, tiny_run
 
 
 @pytest.fixture(scope="module")
 def whole_run(tmp_path_factory):
     """A run that nothing interrupted."""
     folder = tmp_path_factory.mktemp("whole")
-    assert TrainingRun(tiny_config(), folder, quiet, pictures=False).run() == FINISHED
+    assert tiny_run(folder).run() == FINISHED
     return folder
 
 
@@ -72,17 +68,15 @@ def test_workdir_contents(whole_run):
     metrics = json.loads((whole_run / "metrics.json").read_text())
     assert 0 <= metrics["scores"]["infomec/modularity"] <= 1
     assert metrics["settings"]["samples"] == 200
-    steps = [json.loads(r)["step"] for r in (whole_run / "history.jsonl").open()]
+    steps = [row["step"] for row in read_rows(whole_run / "history.jsonl")]
     assert steps == [2, 4, 6, 8, 10, 12]
-    evaluated = [
-        json.loads(r)["step"] for r in (whole_run / "evaluations.jsonl").open()
-    ]
+    evaluated = [row["step"] for row in read_rows(whole_run / "evaluations.jsonl")]
     assert evaluated == [0, 6, 12]
     assert not list(whole_run.rglob("partial-*"))
 
 
 def test_reported_checkpoint_is_the_best_infom(whole_run):
-    rows = [json.loads(r) for r in (whole_run / "evaluations.jsonl").open()]
+    rows = read_rows(whole_run / "evaluations.jsonl")
     chosen = json.loads((whole_run / "metrics.json").read_text())["checkpoint"]
     best = max(row["infomec/modularity"] for row in rows)
     assert chosen["value"] == best
@@ -100,7 +94,7 @@ def test_exported_networks_need_qlayers_alone(whole_run):
 def test_finished_run_has_nothing_to_do(whole_run):
     said = []
     before = (whole_run / "metrics.json").read_bytes()
-    run = TrainingRun(tiny_config(), whole_run, said.append, pictures=False)
+    run = tiny_run(whole_run, said.append)
     assert run.run() == NOTHING_TO_DO
     assert "nothing left to do" in said[0]
     assert (whole_run / "metrics.json").read_bytes() == before
@@ -110,30 +104,30 @@ def test_crashed_run_continues_bit_for_bit(whole_run, tmp_path, monkeypatch):
     # The checkpoint is in the middle of a row's running means, and rows of steps 6 and
     # 8 and an evaluation have been written since.
     checkpoint_at(monkeypatch, 5)
-    crash_at(TrainingRun(tiny_config(), tmp_path, quiet, pictures=False), 8)
+    crash_at(tiny_run(tmp_path), 8)
     assert '"step": 8' in (tmp_path / "history.jsonl").read_text()
     said = []
-    again = TrainingRun(tiny_config(), tmp_path, said.append, pictures=False)
+    again = tiny_run(tmp_path, said.append)
     assert again.run() == FINISHED
     assert re.match(r"Continuing .* from step 5\.", said[0])
     assert_same_result(whole_run, tmp_path)
 
 
 def test_stopped_run_saves_and_continues(whole_run, tmp_path):
-    run = TrainingRun(tiny_config(), tmp_path, quiet, pictures=False)
+    run = tiny_run(tmp_path)
     log = run._log
     run._log = lambda step, *rest: (log(step, *rest), step >= 4 and run._stop.set())
     assert run.run() == STOPPED
     assert (
         read_snapshot(CheckpointStore(tmp_path / "checkpoints").files()[-1]).step == 4
     )
-    assert TrainingRun(tiny_config(), tmp_path, quiet, pictures=False).run() == FINISHED
+    assert tiny_run(tmp_path).run() == FINISHED
     assert_same_result(whole_run, tmp_path)
 
 
 def test_damaged_checkpoint_falls_back(whole_run, tmp_path, monkeypatch):
     checkpoint_at(monkeypatch, 3, 5, 7)
-    crash_at(TrainingRun(tiny_config(), tmp_path, quiet, pictures=False), 8)
+    crash_at(tiny_run(tmp_path), 8)
     kept = CheckpointStore(tmp_path / "checkpoints").files()
     assert [path.name for path in kept] == ["step-000000005.npz", "step-000000007.npz"]
     newest = kept[-1]
@@ -141,7 +135,7 @@ def test_damaged_checkpoint_falls_back(whole_run, tmp_path, monkeypatch):
     content[len(content) // 2] ^= 0xFF
     newest.write_bytes(bytes(content))
     said = []
-    again = TrainingRun(tiny_config(), tmp_path, said.append, pictures=False)
+    again = tiny_run(tmp_path, said.append)
     assert again.run() == FINISHED
     assert "step-000000007.npz is damaged" in said[0]
     assert "from step 5" in said[1]
@@ -164,7 +158,7 @@ def test_full_disk_keeps_the_last_good_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints.np, "savez", full)
     checkpoint_at(monkeypatch, 1, 2, 3, 4, 5, 6)
     said = []
-    run = TrainingRun(tiny_config(steps=6), tmp_path, said.append, pictures=False)
+    run = tiny_run(tmp_path, said.append, steps=6)
     assert run.run() == FINISHED
     failures = [text for text in said if "No space left" in text]
     assert len(failures) == 3
@@ -177,7 +171,7 @@ def test_full_disk_keeps_the_last_good_checkpoint(tmp_path, monkeypatch):
 def test_second_process_is_told(tmp_path):
     with RunDirectory(tmp_path) as first:
         first.start(tiny_config())
-        run = TrainingRun(tiny_config(), tmp_path, quiet, pictures=False)
+        run = tiny_run(tmp_path)
         with pytest.raises(WorkdirInUseError, match="in use by process"):
             run.run()
 
@@ -192,24 +186,13 @@ def test_other_settings_in_the_same_folder_are_refused(tmp_path):
         assert directory.load_config().steps == 20
 
 
-def test_no_checkpoint_passes_the_filter(tmp_path):
-    config = tiny_config(steps=2, psnr_threshold=99.0)
-    said = []
-    TrainingRun(config, tmp_path, said.append, pictures=False).run()
-    metrics = json.loads((tmp_path / "metrics.json").read_text())
-    assert metrics["checkpoint"]["step"] == 2
-    assert "99.0 dB" in metrics["checkpoint"]["note"]
-
-
 def test_failure_before_the_start_leaves_nothing_behind(tmp_path):
-    config = tiny_config(image_size=30)
     folder = tmp_path / "run"
     with pytest.raises(ValueError):
-        TrainingRun(config, folder, quiet, pictures=False).run()
+        tiny_run(folder, image_size=30).run()
     assert not folder.exists()
-    config = tiny_config(dataset_options={"colour": "red"})
     with pytest.raises(ValueError, match="'mini_shapes3d' and its options do not"):
-        TrainingRun(config, folder, quiet, pictures=False).run()
+        tiny_run(folder, dataset_options={"colour": "red"}).run()
     assert not folder.exists()
 
 
@@ -239,7 +222,7 @@ def test_diverged_run_keeps_the_last_good_state(tmp_path, monkeypatch, saves):
     checkpoint_at(monkeypatch, *saves)
     said = []
     bad = tmp_path / "bad"
-    run = TrainingRun(tiny_config(), bad, said.append, pictures=False)
+    run = tiny_run(bad, said.append)
     assert run.run() == DIVERGED
     assert "`loss` is nan at step 9" in said[-2]
     # Copies are taken at rows, every 2 steps; that of step 8 was never tried.
@@ -256,11 +239,11 @@ def test_diverged_run_keeps_the_last_good_state(tmp_path, monkeypatch, saves):
     # A run of the same data that was saved at step 6, and ended there.
     checkpoint_at(monkeypatch, 6)
     good = tmp_path / "good"
-    crash_at(TrainingRun(tiny_config(), good, quiet, pictures=False), 8)
+    crash_at(tiny_run(good), 8)
     wanted = CheckpointStore(good / "checkpoints").latest()
     for ours, theirs in zip(kept.arrays, wanted.arrays, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    rows = [json.loads(r) for r in (bad / "history.jsonl").open()]
+    rows = read_rows(bad / "history.jsonl")
     assert [row["step"] for row in rows] == [2, 4, 6, 8]
     assert np.isfinite([row["loss"] for row in rows]).all()
 
@@ -269,14 +252,14 @@ def test_diverged_run_goes_on_when_the_cause_is_gone(tmp_path, monkeypatch):
     whole, cured = tmp_path / "whole", tmp_path / "cured"
     with monkeypatch.context() as patch:
         poisoned(patch, 9)
-        run = TrainingRun(tiny_config(), cured, quiet, pictures=False)
+        run = tiny_run(cured)
         assert run.run() == DIVERGED
         # And again, from the good state, as long as nothing has changed.
-        run = TrainingRun(tiny_config(), cured, quiet, pictures=False)
+        run = tiny_run(cured)
         assert run.run() == DIVERGED
     poisoned(monkeypatch, -1)
     for folder in (whole, cured):
-        run = TrainingRun(tiny_config(), folder, quiet, pictures=False)
+        run = tiny_run(folder)
         assert run.run() == FINISHED
     assert not (cured / "status.json").exists()
     assert_same_result(whole, cured)

@@ -1,92 +1,22 @@
 """Disentanglement metrics during `fit`."""
 
-import json
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import numpy.typing as npt
 
+from qlayers.callbacks.checkpoint_selection import CheckpointSelection
+from qlayers.callbacks.step_counter import StepCounter
 from qlayers.metrics import EvaluationResult, evaluate
-from qlayers.metrics.metric_result import plain, write_whole
 
 _BATCH_SIZE = 256
 
 
-@dataclass(frozen=True)
-class CheckpointSelection:
-    """Keeps the checkpoint with the best score.
-
-    Args:
-        path: Where to save the model: `.keras` for all of it, `.weights.h5` for its
-            weights. A `.json` beside it records the score; a later run that finds it
-            replaces the checkpoint only by a better one.
-        monitor: Name of the score, `metric/score`.
-        mode: `"max"` or `"min"`.
-        require: Scores that must be reached, as name -> least value. Tripod's rule is
-            the best InfoM among checkpoints whose PSNR reaches a threshold:
-            `require={"psnr/psnr": 38.0}`.
-    """
-
-    path: str | os.PathLike[str]
-    monitor: str = "infomec/modularity"
-    mode: str = "max"
-    require: Mapping[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.mode not in ("max", "min"):
-            raise ValueError(f'`mode` must be "max" or "min"; received {self.mode!r}.')
-        if not str(self.path).endswith((".keras", ".weights.h5")):
-            raise ValueError(
-                "`path` must end in .keras or .weights.h5; received "
-                f"{str(self.path)!r}."
-            )
-
-    @property
-    def record(self) -> Path:
-        """The file that remembers the best score."""
-        path = Path(self.path)
-        return path.with_name(path.name + ".json")
-
-    def best(self) -> float | None:
-        """The score of the checkpoint that is there already, if any."""
-        if not (self.record.exists() and Path(self.path).exists()):
-            return None
-        saved = json.loads(self.record.read_text(encoding="utf-8"))
-        if saved.get("monitor") != self.monitor or saved.get("mode") != self.mode:
-            raise ValueError(
-                f"{self.record} was chosen by {saved.get('monitor')!r} "
-                f"({saved.get('mode')!r}), not by {self.monitor!r} ({self.mode!r}). "
-                "Choose another `path` or delete the file."
-            )
-        return float(saved["value"])
-
-    def accepts(self, scores: Mapping[str, float], best: float | None) -> bool:
-        """Whether these scores beat `best` and reach what is required."""
-        value = self._score(scores, self.monitor)
-        for name, least in self.require.items():
-            if not self._score(scores, name) >= least:
-                return False
-        if not np.isfinite(value):
-            return False
-        if best is None:
-            return True
-        return value > best if self.mode == "max" else value < best
-
-    @staticmethod
-    def _score(scores: Mapping[str, float], name: str) -> float:
-        if name not in scores:
-            known = ", ".join(sorted(scores))
-            raise ValueError(f"No score is called {name!r}; there are: {known}.")
-        return scores[name]
-
-
-class DisentanglementMetrics(keras.callbacks.Callback):
+class DisentanglementMetrics(StepCounter):
     """Scores a fixed sample every so many training steps.
 
     Runs before the first step, every `every_n_steps` steps and after the last one.
@@ -130,15 +60,10 @@ class DisentanglementMetrics(keras.callbacks.Callback):
         selection: CheckpointSelection | None = None,
         **options: Any,
     ) -> None:
-        super().__init__()
+        super().__init__(every_n_steps)
         if "discrete_latents" not in options:
             raise ValueError(
                 "`discrete_latents` must be given: True for quantized latents."
-            )
-        if not isinstance(every_n_steps, int) or every_n_steps < 1:
-            raise ValueError(
-                f"`every_n_steps` must be a positive integer; received "
-                f"{every_n_steps!r}."
             )
         self.sources = np.asarray(sources)
         self.inputs = np.asarray(inputs)
@@ -148,7 +73,6 @@ class DisentanglementMetrics(keras.callbacks.Callback):
                 f"{len(self.sources)} and {len(self.inputs)}."
             )
         self.encode = encode
-        self.every_n_steps = every_n_steps
         self.reconstruct = reconstruct
         self.log_dir = log_dir
         self.selection = selection
@@ -156,9 +80,7 @@ class DisentanglementMetrics(keras.callbacks.Callback):
         self.history: list[dict[str, float]] = []
         self.latest: EvaluationResult | None = None
         self.best: float | None = None
-        self._step = 0
         self._last_run = -1
-        self._last_batch = -1
         self._writer: Any = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
@@ -168,21 +90,11 @@ class DisentanglementMetrics(keras.callbacks.Callback):
             import tensorflow as tf
 
             self._writer = tf.summary.create_file_writer(str(self.log_dir))
-        optimizer = getattr(self.model, "optimizer", None)
-        # A resumed run goes on counting where its optimizer stands.
-        self._step = int(optimizer.iterations) if optimizer is not None else 0
+        super().on_train_begin(logs)
         self._run()
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        self._last_batch = -1
-
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
-        # With `steps_per_execution` several steps lie between two calls.
-        self._step += batch - self._last_batch
-        self._last_batch = batch
-        if self._step // self.every_n_steps > self._last_run // self.every_n_steps:
+    def advance(self, step: int, logs: Mapping[str, Any]) -> None:
+        if self._is_due(step):
             self._run()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -215,7 +127,8 @@ class DisentanglementMetrics(keras.callbacks.Callback):
         self.history.append({"step": self._step, **scores})
         self._log(scores)
         if self.selection is not None and self.selection.accepts(scores, self.best):
-            self._save(self.selection, scores)
+            self.selection.save(self.model, self._step, scores)
+            self.best = scores[self.selection.monitor]
 
     def _map(self, function: Callable[[Any], Any]) -> npt.NDArray[Any]:
         call = function
@@ -237,25 +150,3 @@ class DisentanglementMetrics(keras.callbacks.Callback):
             for name, value in scores.items():
                 tf.summary.scalar(f"metrics/{name}", value)
         self._writer.flush()
-
-    def _save(
-        self, selection: CheckpointSelection, scores: Mapping[str, float]
-    ) -> None:
-        path = Path(selection.path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Written elsewhere and moved, so that a crash cannot spoil the last best.
-        partial = path.with_name("partial-" + path.name)
-        if path.name.endswith(".weights.h5"):
-            self.model.save_weights(partial)
-        else:
-            self.model.save(partial)
-        os.replace(partial, path)
-        self.best = scores[selection.monitor]
-        record = {
-            "monitor": selection.monitor,
-            "mode": selection.mode,
-            "value": self.best,
-            "step": self._step,
-            "scores": scores,
-        }
-        write_whole(selection.record, json.dumps(plain(record), indent=2) + "\n")

@@ -1,10 +1,10 @@
-"""The launchers as a user starts them, in processes of their own."""
+"""The commands as a user starts them, in processes of their own."""
 
+import contextlib
 import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,11 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.settings.command_line import DIVERGED
+from experiments.settings.command_line import DIVERGED, IN_USE
 from experiments.storage.checkpoints import CheckpointStore
+from experiments.storage.run_directory import RunDirectory
 from experiments.sweeps.trial_process import run_trial
-from tests.experiments.reporting.browser import Browser
-from tests.experiments.runs import tiny_config
+from tests.experiments.reporting.browser import Browser, free_port
+from tests.experiments.runs import read_rows, tiny_config
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = [
@@ -45,7 +46,7 @@ def start(module, *arguments, **options):
 
 
 def launch(module, *arguments):
-    """Exit code, output and errors of a launcher."""
+    """Exit code, output and errors of a command."""
     process = start(module, *arguments)
     output, errors = process.communicate(timeout=600)
     return process.returncode, output, errors
@@ -108,18 +109,35 @@ def test_killed_run_ends_like_a_whole_one(tmp_path):
     check_tensorboard(tmp_path)
 
 
-def check_tensorboard(folder):
-    """TensorBoard lists what a run has written, and the projector shows it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+@contextlib.contextmanager
+def tensorboard(folder):
+    """A TensorBoard of a folder that answers; yields its address."""
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "tensorboard.main", f"--logdir={folder}"]
     server = subprocess.Popen(
         [*command, f"--port={port}", "--load_fast=false"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    address = f"http://127.0.0.1:{port}/data/plugin"
+
+    def answers():
+        try:
+            urllib.request.urlopen(address, timeout=10).close()
+        except OSError:
+            return False
+        return True
+
+    try:
+        wait_for(answers, server)
+        yield address
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def check_tensorboard(folder):
+    """TensorBoard lists what a run has written, and the projector shows it."""
 
     def get(path):
         with urllib.request.urlopen(f"{address}/{path}", timeout=30) as answer:
@@ -131,7 +149,8 @@ def check_tensorboard(folder):
         except OSError:
             return {}
 
-    try:
+    with tensorboard(folder) as server:
+        address = f"{server}/data/plugin"
         wait_for(lambda: "final/infomec/modularity" in tags("scalars"))
         scalars = tags("scalars")
         assert "train/quantizer_commit_loss" in scalars
@@ -153,9 +172,6 @@ def check_tensorboard(folder):
         with urllib.request.urlopen(request, timeout=30) as answer:
             columns = json.load(answer)["hparamInfos"]
         assert "weight_decay" in {column["name"] for column in columns}
-    finally:
-        server.terminate()
-        server.wait(60)
 
 
 @pytest.mark.slow
@@ -239,6 +255,14 @@ def test_bad_command_lines_write_nothing(tmp_path):
     assert not folder.exists()
 
 
+def test_a_folder_in_use_has_an_exit_code_of_its_own(tmp_path):
+    with RunDirectory(tmp_path) as directory:
+        directory.start(tiny_config())
+        code, _, errors = launch("evaluate", f"--workdir={tmp_path}")
+    assert code == IN_USE == 3
+    assert "in use by process" in errors and "Traceback" not in errors
+
+
 @pytest.mark.slow
 def test_help_dry_run_and_unknown_flags(tmp_path):
     folder = tmp_path / "run"
@@ -276,12 +300,7 @@ def test_sweep_on_a_local_ray(tmp_path):
 
 @pytest.mark.slow
 def test_two_workers_train_one_model(tmp_path):
-    ports = []
-    for _ in range(2):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            ports.append(probe.getsockname()[1])
-    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    cluster = {"worker": [f"127.0.0.1:{free_port()}" for _ in range(2)]}
     flags = [*train_flags(tmp_path, 6, 6), "--strategy=multiworker"]
     flags += ["--method=ae", "--nopictures"]
     workers = []
@@ -291,12 +310,12 @@ def test_two_workers_train_one_model(tmp_path):
         workers.append(start("train", *flags, env=environment))
     answers = [worker.communicate(timeout=500) for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0], answers
-    found = [json.loads(r) for r in (tmp_path / "history.jsonl").open()]
+    found = read_rows(tmp_path / "history.jsonl")
     # The same batches and weights as on one machine, up to rounding.
     alone = tmp_path / "alone"
     flags = [*train_flags(alone, 6, 6), "--method=ae", "--nopictures"]
     assert launch("train", *flags)[0] == 0
-    wanted = [json.loads(r) for r in (alone / "history.jsonl").open()]
+    wanted = read_rows(alone / "history.jsonl")
     assert [row["step"] for row in found] == [2, 4, 6]
     for ours, theirs in zip(found, wanted, strict=True):
         assert ours["reconstruction"] == pytest.approx(
@@ -310,38 +329,20 @@ def test_projector_in_a_browser(tmp_path):
     from experiments.running.training_run import TrainingRun
 
     TrainingRun(tiny_config(steps=2), tmp_path / "run", print).run()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "tensorboard.main", f"--logdir={tmp_path}"]
-    with Browser(tmp_path / "profile") as browser:
-        server = subprocess.Popen([*command, f"--port={port}", "--load_fast=false"])
-        try:
-            wait_for(lambda: _answers(port))
-            browser.open(f"http://127.0.0.1:{port}/#projector")
-            text = """
-                function texts(node) {
-                  let found = node.textContent || "";
-                  for (const child of node.querySelectorAll("*")) {
-                    if (child.shadowRoot) found += texts(child.shadowRoot);
-                    if (child.tagName === "IFRAME" && child.contentDocument) {
-                      found += texts(child.contentDocument);
-                    }
-                  }
-                  return found;
+    with Browser(tmp_path / "profile") as browser, tensorboard(tmp_path) as server:
+        browser.open(f"{server}/#projector")
+        text = """
+            function texts(node) {
+              let found = node.textContent || "";
+              for (const child of node.querySelectorAll("*")) {
+                if (child.shadowRoot) found += texts(child.shadowRoot);
+                if (child.tagName === "IFRAME" && child.contentDocument) {
+                  found += texts(child.contentDocument);
                 }
-                return texts(document).includes("Points: 1000");"""
-            browser.wait_for(text, seconds=120)
-            assert browser.run(text.replace("Points: 1000", "1-step-2"))
-            (tmp_path / "projector.png").write_bytes(browser.screenshot())
-        finally:
-            server.terminate()
-            server.wait(60)
-
-
-def _answers(port):
-    try:
-        urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10).close()
-    except OSError:
-        return False
-    return True
+              }
+              return found;
+            }
+            return texts(document).includes("Points: 1000");"""
+        browser.wait_for(text, seconds=120)
+        assert browser.run(text.replace("Points: 1000", "1-step-2"))
+        (tmp_path / "projector.png").write_bytes(browser.screenshot())

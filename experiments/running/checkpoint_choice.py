@@ -1,0 +1,88 @@
+"""The checkpoint that a run reports: how it is chosen, kept, loaded and explained."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+
+from experiments.settings.config import RunConfig
+from experiments.storage.files import read_json
+from experiments.storage.run_directory import RunDirectory
+from qlayers.callbacks import CheckpointSelection
+
+
+class CheckpointChoice:
+    """Keeps the best checkpoint of a run, by the rule that its settings name.
+
+    Args:
+        config: Settings of the run.
+        directory: Folder of the run.
+
+    Attributes:
+        rule: How checkpoints are compared; None takes the last.
+
+    Example:
+
+    ```python
+    choice = CheckpointChoice(config, directory)
+    choice.offer(model, step, scores)  # after every evaluation
+    record = choice.load(model, load_last=restore)  # at the end
+    ```
+
+    Reference:
+        Hsu et al. 2024, section 4.1 (PSNR filter, then the best InfoM); Friede et al.
+        2023, section 6.3 (smallest straight-through gap).
+    """
+
+    def __init__(self, config: RunConfig, directory: RunDirectory) -> None:
+        self.config = config
+        self.rule: CheckpointSelection | None = None
+        path = directory.checkpoints / "best.weights.h5"
+        require = {}
+        if config.psnr_threshold is not None:
+            require["psnr/psnr"] = config.psnr_threshold
+        if config.select == "straight_through_gap":
+            gap = "straight_through_gap/gap"
+            self.rule = CheckpointSelection(path, gap, "min", require)
+        elif config.select != "last":
+            best = "mcc/mcc" if config.continuous_factors else "infomec/modularity"
+            self.rule = CheckpointSelection(path, best, "max", require)
+
+    def offer(self, model: keras.Model, step: int, scores: Mapping[str, float]) -> None:
+        """Keeps a model's weights if its scores beat those of the best so far."""
+        if self.rule is not None and self.rule.accepts(scores, self.rule.best()):
+            self.rule.save(model, step, scores)
+
+    def load(
+        self,
+        model: keras.Model,
+        load_last: Callable[[], object],
+        report: Callable[[str], None] = print,
+    ) -> dict[str, Any]:
+        """Loads the chosen weights into a model, or the last if none were chosen.
+
+        Args:
+            model: The model to load into.
+            load_last: Gives the model its last weights.
+            report: Called with a line of text if the rule accepted no checkpoint.
+
+        Returns:
+            What `metrics.json` says of the checkpoint.
+        """
+        if self.rule is not None and self.rule.best() is not None:
+            model.load_weights(self.rule.path)
+            return read_json(self.rule.record)
+        load_last()
+        if self.rule is not None:
+            report(f"Reporting {self._why_last()}.")
+        return {"step": self.config.steps, "note": self._why_last()}
+
+    def _why_last(self) -> str:
+        if self.rule is None:
+            return "the last checkpoint, as asked"
+        if self.config.psnr_threshold is None:
+            return "the last checkpoint: none could be scored"
+        return (
+            f"the last checkpoint: none reached a PSNR of {self.config.psnr_threshold} "
+            "dB, so this run does not pass the reconstruction filter"
+        )

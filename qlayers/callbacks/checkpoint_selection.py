@@ -1,0 +1,102 @@
+"""The checkpoint with the best score."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from qlayers.files import write_atomically, write_text
+from qlayers.metrics.metric_result import plain
+
+
+@dataclass(frozen=True)
+class CheckpointSelection:
+    """Keeps the checkpoint with the best score.
+
+    Args:
+        path: Where to save the model: `.keras` for all of it, `.weights.h5` for its
+            weights. A `.json` beside it records the score; a later run that finds it
+            replaces the checkpoint only by a better one.
+        monitor: Name of the score, `metric/score`.
+        mode: `"max"` or `"min"`.
+        require: Scores that must be reached, as name -> least value. Tripod's rule is
+            the best InfoM among checkpoints whose PSNR reaches a threshold:
+            `require={"psnr/psnr": 38.0}`.
+
+    Example:
+        >>> rule = CheckpointSelection("runs/best.keras", require={"psnr/psnr": 38.0})
+        >>> if rule.accepts(scores, rule.best()):
+        ...     rule.save(model, step, scores)
+    """
+
+    path: str | os.PathLike[str]
+    monitor: str = "infomec/modularity"
+    mode: str = "max"
+    require: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("max", "min"):
+            raise ValueError(f'`mode` must be "max" or "min"; received {self.mode!r}.')
+        if not str(self.path).endswith((".keras", ".weights.h5")):
+            raise ValueError(
+                "`path` must end in .keras or .weights.h5; received "
+                f"{str(self.path)!r}."
+            )
+
+    @property
+    def record(self) -> Path:
+        """The file that remembers the best score."""
+        path = Path(self.path)
+        return path.with_name(path.name + ".json")
+
+    def best(self) -> float | None:
+        """The score of the checkpoint that is there already, if any."""
+        if not (self.record.exists() and Path(self.path).exists()):
+            return None
+        saved = json.loads(self.record.read_text(encoding="utf-8"))
+        if saved.get("monitor") != self.monitor or saved.get("mode") != self.mode:
+            raise ValueError(
+                f"{self.record} was chosen by {saved.get('monitor')!r} "
+                f"({saved.get('mode')!r}), not by {self.monitor!r} ({self.mode!r}). "
+                "Choose another `path` or delete the file."
+            )
+        return float(saved["value"])
+
+    def accepts(self, scores: Mapping[str, float], best: float | None) -> bool:
+        """Whether these scores beat `best` and reach what is required."""
+        value = self._score(scores, self.monitor)
+        for name, least in self.require.items():
+            if not self._score(scores, name) >= least:
+                return False
+        if not np.isfinite(value):
+            return False
+        if best is None:
+            return True
+        return value > best if self.mode == "max" else value < best
+
+    def save(self, model: keras.Model, step: int, scores: Mapping[str, float]) -> None:
+        """Saves a model as the best so far; a crash leaves the last best as it is."""
+        path = Path(self.path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        only_weights = path.name.endswith(".weights.h5")
+        write_atomically(path, model.save_weights if only_weights else model.save)
+        record = {
+            "monitor": self.monitor,
+            "mode": self.mode,
+            "value": scores[self.monitor],
+            "step": step,
+            "scores": scores,
+        }
+        text = json.dumps(plain(record), indent=2, allow_nan=False)
+        write_text(self.record, text + "\n")
+
+    @staticmethod
+    def _score(scores: Mapping[str, float], name: str) -> float:
+        if name not in scores:
+            known = ", ".join(sorted(scores))
+            raise ValueError(f"No score is called {name!r}; there are: {known}.")
+        return scores[name]
