@@ -13,6 +13,7 @@ require(
     "PIL",
 )
 
+from qlayers.datasets.builders.registration import register_builders
 from qlayers.datasets.dataset_info import DatasetInfo
 from qlayers.datasets.factor_space import FactorSpace
 from qlayers.datasets.registry import info, load, names, register
@@ -29,6 +30,9 @@ __all__ = [
     "names",
     "register",
 ]
+
+
+register_builders()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,5 @@
 """Opens the datasets that come from published files, preparing them if need be."""
 
-import errno
 import importlib
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +8,10 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from qlayers.datasets.builders import FactorConfig, FactorGridBuilder
+from qlayers.datasets.builders.factor_config import FactorConfig
+from qlayers.datasets.builders.factor_grid_builder import FactorGridBuilder
 from qlayers.datasets.factor_space import FactorSpace
+from qlayers.datasets.preparation import prepared
 from qlayers.datasets.prepared_dataset import PreparedDataset
 from qlayers.datasets.record_index import RecordIndex
 
@@ -46,17 +47,22 @@ def open_file_dataset(
     root = Path(data_dir or tfds.core.constants.DATA_DIR).expanduser()
     manual = Path(manual_dir or root / "downloads" / "manual").expanduser()
     config = _config(builder_class, variant, file, manual, allow_partial)
-    builder = builder_class(config=config, data_dir=str(root))
-    builder.source_file = file
+
+    def make_builder() -> FactorGridBuilder:
+        builder = builder_class(config=config, data_dir=str(root))
+        builder.source_file = file
+        return builder
+
+    builder = make_builder()
     shipped = None if builder.is_prepared() or file else _shipped_by_tfds(name, root)
     if shipped is not None:
-        space, records = builder.space, _records(shipped, _number_from_labels(builder))
+        records = _records(shipped, _number_from_labels(builder))
     else:
-        _prepare(builder, manual)
-        space, records = builder.space, _records(builder, _number_from_index)
+        builder = prepared(make_builder, manual)
+        records = _records(builder, _number_from_index)
     return PreparedDataset(
         name,
-        space,
+        builder.space,
         records,
         builder.builder_config.image_shape,
         image_size,
@@ -85,29 +91,11 @@ def _config(
             f"Unknown variant {chosen!r}; expected one of {sorted(configs)}."
         )
     config = configs[chosen]
-    return config.as_partial(file, manual) if allow_partial else config
-
-
-def _prepare(builder: FactorGridBuilder, manual: Path) -> None:
-    """Prepares the dataset unless that has been done; all of it or nothing."""
-    if builder.is_prepared():
-        return
-    settings = tfds.download.DownloadConfig(
-        manual_dir=manual, compute_stats=tfds.download.ComputeStatsMode.SKIP
-    )
-    try:
-        builder.download_and_prepare(download_config=settings)
-    except (OSError, tf.errors.ResourceExhaustedError) as error:
-        if getattr(error, "errno", None) == errno.ENOSPC or isinstance(
-            error, tf.errors.ResourceExhaustedError
-        ):
-            raise OSError(
-                errno.ENOSPC,
-                f"The disk filled up while {builder.name} was being prepared in "
-                f"{builder.data_dir}; nothing was kept. Free some space or choose "
-                "another `data_dir`.",
-            ) from error
-        raise
+    if not allow_partial:
+        return config
+    sample = Path(file) if file else manual / config.file_name
+    parts = builder_class.given_files(config, sample)
+    return config.as_partial(sample, list(parts.values()))
 
 
 def _shipped_by_tfds(name: str, root: Path) -> Any:

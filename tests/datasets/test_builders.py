@@ -66,7 +66,6 @@ class Shapes3DTest(_Case):
     BUILDER_CONFIG_NAMES_TO_TEST = [  # noqa: RUF012
         tiny(SHAPES3D, (1, 1, 1, 1, 1, 6), file_name="3dshapes.h5")
     ]
-    DL_DOWNLOAD_RESULT = {"file": "3dshapes.h5"}  # noqa: RUF012
     SPLITS = {"train": 6}  # noqa: RUF012
 
     @staticmethod
@@ -140,9 +139,13 @@ class Isaac3DTest(_Case):
 class DspritesTest(_Case):
     DATASET_CLASS = dsprites_factors_dataset_builder.Builder
     BUILDER_CONFIG_NAMES_TO_TEST = [  # noqa: RUF012
-        tiny(DSPRITES, (1, 1, 1, 1, 6), image_shape=(64, 64, 1))
+        tiny(
+            DSPRITES,
+            (1, 1, 1, 1, 6),
+            file_name="dsprites.hdf5",
+            image_shape=(64, 64, 1),
+        )
     ]
-    DL_DOWNLOAD_RESULT = {"file": "dsprites.hdf5"}  # noqa: RUF012
     SPLITS = {"train": 6}  # noqa: RUF012
 
     @staticmethod
@@ -155,11 +158,6 @@ class SmallnorbTest(_Case):
     BUILDER_CONFIG_NAMES_TO_TEST = [  # noqa: RUF012
         tiny(SMALLNORB, (2, 2, 1, 1, 3), image_shape=(64, 64, 1))
     ]
-    DL_DOWNLOAD_RESULT = {  # noqa: RUF012
-        f"{stem}-{part}": f"{stem}-{part}.mat.gz"
-        for stem in (TRAINING, TESTING)
-        for part in ("dat", "cat", "info")
-    }
     SPLITS = {"train": 12}  # noqa: RUF012
 
     @staticmethod

@@ -1,12 +1,13 @@
 """What distinguishes the variants of a builder."""
 
 import dataclasses
-import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import tensorflow_datasets as tfds
 
 from qlayers.datasets.factor_space import FactorSpace
+from qlayers.datasets.readers import content_digest
 
 
 @dataclasses.dataclass(eq=False)
@@ -17,8 +18,12 @@ class FactorConfig(tfds.core.BuilderConfig):
         space: the factors, in the order of the file.
         image_shape: shape of the stored images.
         file_name: name of the published file.
+        url: where to get it.
+        num_bytes: its size; rounded where there is no published checksum.
         sha256: its published SHA-256, if any.
         md5: its published MD5, where there is no SHA-256.
+        has_checksums: whether `checksums.tsv` lists the published SHA-256 of every
+            file, for datasets of several files.
         partial: accepts a file that holds only the first part of the grid or has
             other than the published size.
         file: path of that file.
@@ -27,31 +32,39 @@ class FactorConfig(tfds.core.BuilderConfig):
     space: FactorSpace | None = None
     image_shape: tuple[int, int, int] = (64, 64, 3)
     file_name: str = ""
+    url: str = ""
+    num_bytes: int = 0
     sha256: str | None = None
     md5: str | None = None
+    has_checksums: bool = False
     partial: bool = False
     file: str | None = None
 
-    def as_partial(
-        self, file: str | Path | None, directory: str | Path
-    ) -> "FactorConfig":
+    @property
+    def shown_size(self) -> str:
+        """The size of the published file, as messages and tables show it."""
+        if not self.num_bytes:
+            return "size not published"
+        if self.sha256 or self.has_checksums:
+            return f"{self.num_bytes:,} bytes"
+        return f"about {self.num_bytes / 1e9:.1f} GB"
+
+    def as_partial(self, file: str | Path, parts: Sequence[Path]) -> "FactorConfig":
         """The same variant for a file that may be partial.
 
-        Its name contains a digest of the file's name and size, so that what was
-        prepared from one sample is never taken for another or for the whole dataset.
+        Its name contains a digest of the content, so that what was prepared from one
+        sample is never taken for another or for the whole dataset.
 
         Args:
-            file: the sample; `None` for `file_name` in `directory`.
-            directory: the manual directory.
+            file: the sample.
+            parts: all files that are read; where one is missing its name stands for it.
         """
-        path = Path(file) if file else Path(directory) / self.file_name
-        size = path.stat().st_size if path.is_file() else 0
-        digest = hashlib.sha256(f"{path.name}:{size}".encode()).hexdigest()[:8]
         return dataclasses.replace(  # type: ignore[call-arg]
             self,
-            name=f"{self.name}_partial_{digest}",
+            name=f"{self.name}_partial_{content_digest(parts)[:12]}",
             partial=True,
-            file=str(path),
+            file=str(file),
             sha256=None,
             md5=None,
+            has_checksums=False,
         )

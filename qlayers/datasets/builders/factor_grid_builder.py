@@ -15,6 +15,9 @@ from tensorflow_datasets.core.download.download_manager import (
 )
 
 from qlayers.datasets.builders.factor_config import FactorConfig
+from qlayers.datasets.builders.network import why_unreachable
+from qlayers.datasets.builders.png_encoding import encoded_ahead
+from qlayers.datasets.builders.preparation_progress import PreparationProgress
 from qlayers.datasets.factor_space import FactorSpace, IntArray
 from qlayers.datasets.readers import DatasetFileError, check_digest, check_is_data
 
@@ -23,6 +26,14 @@ Chunk = tuple[IntArray, Sequence[npt.NDArray[np.uint8] | bytes], IntArray]
 
 # TensorFlow Datasets gathers 1 GB in memory before it shuffles on disk.
 _SHUFFLE_BUFFER = 32 << 20
+
+
+def _manual_dir(dl_manager: tfds.download.DownloadManager) -> Path:
+    try:
+        folder = dl_manager.manual_dir
+    except AssertionError:  # it does not exist or is empty
+        folder = getattr(dl_manager, "_manual_dir", None) or "."
+    return Path(folder).expanduser().resolve()
 
 
 @contextlib.contextmanager
@@ -47,16 +58,23 @@ class FactorGridBuilder(  # type: ignore[call-arg]
     - `sources`: int64 (factors,), the value indices in the order of the file;
     - `label_<factor>`: the same, one by one, with the values' names where known.
 
-    Subclasses say where the file comes from (`URL`, or the manual directory when it is
-    `None`) and read it in chunks (`_chunks`). Images and labels are checked against
-    the grid on the way: a prepared dataset is complete and in order, or it is not
-    there. TFDS writes into a temporary folder and renames it at the very end.
+    Subclasses say whether the file can be downloaded (`HAS_DIRECT_DOWNLOAD`; otherwise
+    it must be in the manual directory) and read it in chunks (`_chunks`). Images and
+    labels are checked against the grid on the way: a prepared dataset is complete and
+    in order, or it is not there. TFDS writes into a temporary folder and renames it at
+    the very end.
     """
 
     VERSION = tfds.core.Version("1.0.0")
     RELEASE_NOTES = {"1.0.0": "First release."}  # noqa: RUF012
     HOMEPAGE = ""
-    URL: str | None = None
+    MANUAL_DOWNLOAD_INSTRUCTIONS = """
+    Put the published file into the manual directory, <data_dir>/downloads/manual unless
+    you choose another, under its published name, packed as it is.
+    """
+
+    # Whether the address of the file answers with the file, and not with a page.
+    HAS_DIRECT_DOWNLOAD = False
 
     # What a prepared image takes on disk, measured; only warns of a full disk early.
     BYTES_PER_IMAGE = 4500
@@ -106,12 +124,21 @@ class FactorGridBuilder(  # type: ignore[call-arg]
 
     def _generate_examples(self, source: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         count = 0
-        for index, images, sources in self._chunks(source):
-            self._check_sources(source, index, sources)
+        partial = self.builder_config.partial
+        total = None if partial else self.space.num_combinations
+        progress = PreparationProgress(self.info.full_name, total)
+        for index, images, sources in encoded_ahead(self._checked_chunks(source)):
             for number, image, row in zip(index, images, sources, strict=True):
                 yield int(number), self._example(int(number), image, row)
             count += len(index)
+            progress.advance(len(index))
         self._check_count(source, count)
+        progress.finish()
+
+    def _checked_chunks(self, source: Any) -> Iterator[Chunk]:
+        for index, images, sources in self._chunks(source):
+            self._check_sources(source, index, sources)
+            yield index, images, sources
 
     def _chunks(self, source: Any) -> Iterator[Chunk]:
         """Reads the file chunk by chunk, in any order."""
@@ -124,70 +151,92 @@ class FactorGridBuilder(  # type: ignore[call-arg]
         }
         return {"image": image, "index": index, "sources": sources, **labels}
 
+    @classmethod
+    def published_files(cls, config: FactorConfig) -> dict[str, tuple[str, str]]:
+        """Name and address of every file, by a key of our own."""
+        return {"file": (config.file_name, config.url)}
+
+    @classmethod
+    def given_files(cls, config: FactorConfig, file: str | Path) -> dict[str, Path]:
+        """Paths of the files when one was named; others lie in the same folder."""
+        files = cls.published_files(config)
+        if len(files) == 1:
+            return dict.fromkeys(files, Path(file))
+        return {key: Path(file).parent / name for key, (name, _) in files.items()}
+
     def _locate(self, dl_manager: tfds.download.DownloadManager) -> Any:
-        """Finds the published file and checks what can be checked before reading."""
+        """Finds the published files and checks what can be checked before reading."""
         config = self.builder_config
         given = config.file or self.source_file
         if given:
-            path = Path(given)
-        elif self.URL is None:
-            path = self._manual_file(dl_manager, config.file_name)
-        elif self.URL in (self.url_infos or {}):
-            # TFDS compares the SHA-256 and prefers a copy in the manual directory.
-            path = self._download(dl_manager)
+            paths = self.given_files(config, given)
         else:
-            path = self._manual_file_or_download(dl_manager, config.file_name)
-        check_is_data(path)
-        if config.sha256 and given:
-            check_digest(path, "sha256", config.sha256)
-        if config.md5:
+            paths = self._manual_files_or_downloads(dl_manager)
+        for key, path in paths.items():
+            check_is_data(path)
+            self._check_checksum(key, path)
+        return paths["file"] if len(paths) == 1 else paths
+
+    def _check_checksum(self, key: str, path: Path) -> None:
+        config = self.builder_config
+        sha256 = config.sha256
+        if config.has_checksums:
+            url = self.published_files(config)[key][1]
+            sha256 = self.url_infos[url].checksum
+        if sha256:
+            check_digest(path, "sha256", sha256)
+        elif config.md5:
             check_digest(path, "md5", config.md5)
-        return path
 
-    def _manual_file(
-        self, dl_manager: tfds.download.DownloadManager, file_name: str
-    ) -> Path:
-        instructions = " ".join(str(self.MANUAL_DOWNLOAD_INSTRUCTIONS).split())
-        try:
-            path = Path(dl_manager.manual_dir) / file_name
-        except AssertionError as error:
-            folder = getattr(dl_manager, "_manual_dir", "the manual directory")
-            raise DatasetFileError(
-                f"{folder}/{file_name}", "there is no such file.", instructions
-            ) from error
-        if not path.is_file():
-            raise DatasetFileError(path, "there is no such file.", instructions)
-        return path
+    def _manual_files_or_downloads(
+        self, dl_manager: tfds.download.DownloadManager
+    ) -> dict[str, Path]:
+        files = self.published_files(self.builder_config)
+        manual = _manual_dir(dl_manager)
+        found = {key: manual / name for key, (name, _) in files.items()}
+        missing = [key for key, path in found.items() if not path.is_file()]
+        if not missing:
+            return found
+        url = files[missing[0]][1]
+        if not self.HAS_DIRECT_DOWNLOAD:
+            raise self._missing(found[missing[0]], url, "there is no such file.")
+        if problem := why_unreachable(url):
+            raise self._missing(
+                found[missing[0]],
+                url,
+                f"there is no such file, and {url} does not answer ({problem}).",
+            )
+        downloads = self._fetch(dl_manager, {key: files[key][1] for key in missing})
+        return {**found, **downloads}
 
-    def _manual_file_or_download(
-        self, dl_manager: tfds.download.DownloadManager, file_name: str
-    ) -> Path:
-        try:
-            return self._manual_file(dl_manager, file_name)
-        except DatasetFileError:
-            return self._download(dl_manager)
-
-    def _download(self, dl_manager: tfds.download.DownloadManager) -> Path:
-        return self._fetch(dl_manager, {"file": self.URL})["file"]
+    def _missing(self, path: Path, url: str, problem: str) -> DatasetFileError:
+        size = self.builder_config.shown_size
+        if len(self.published_files(self.builder_config)) > 1:
+            size += " with the files that belong to it"
+        return DatasetFileError(
+            path,
+            problem,
+            f"Download {path.name} ({size}) from {url} and put it there, packed as it "
+            "is; or name another folder as `manual_dir`.",
+        )
 
     def _fetch(
-        self, dl_manager: tfds.download.DownloadManager, urls: dict[str, Any]
+        self, dl_manager: tfds.download.DownloadManager, urls: dict[str, str]
     ) -> dict[str, Path]:
-        """Downloads files or finds them in the manual directory."""
-        instructions = " ".join(str(self.MANUAL_DOWNLOAD_INSTRUCTIONS).split())
+        """Downloads files."""
         try:
             found = dl_manager.download(urls)
         except NonMatchingChecksumError as error:
             raise DatasetFileError(
                 ", ".join(urls.values()),
-                f"what was downloaded, or found in the manual directory, is not the "
-                f"published file ({' '.join(str(error).split())}).",
+                "what was downloaded is not the published file "
+                f"({' '.join(str(error).split())}).",
             ) from error
         except (tfds.download.DownloadError, OSError) as error:
             raise DatasetFileError(
                 ", ".join(urls.values()),
                 f"the download failed ({' '.join(str(error).split())}).",
-                instructions,
+                " ".join(str(self.MANUAL_DOWNLOAD_INSTRUCTIONS).split()),
             ) from error
         return {key: Path(path) for key, path in found.items()}
 

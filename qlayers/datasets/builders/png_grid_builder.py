@@ -19,22 +19,25 @@ _LABEL_ROWS = 4096
 _PUBLISHED_SIZE = 128
 
 
-def png_grid_configs(space: FactorSpace, file_name: str) -> list[FactorConfig]:
+def png_grid_configs(
+    space: FactorSpace, file_name: str, url: str, num_bytes: int
+) -> list[FactorConfig]:
     """The two variants: as the papers use it, and as published."""
+    published = {"file_name": file_name, "url": url, "num_bytes": num_bytes}
     return [
         FactorConfig(
             name="images64",
             description="Resized to 64x64 by antialiased bicubic interpolation.",
             space=space,
             image_shape=(64, 64, 3),
-            file_name=file_name,
+            **published,  # type: ignore[arg-type]
         ),
         FactorConfig(
             name="images128",
             description="128x128, as published.",
             space=space,
             image_shape=(128, 128, 3),
-            file_name=file_name,
+            **published,  # type: ignore[arg-type]
         ),
     ]
 

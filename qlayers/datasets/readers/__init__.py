@@ -3,7 +3,11 @@
 from qlayers.datasets.readers.cars_archive import CarsArchive
 from qlayers.datasets.readers.damage import check_size, naming_damage
 from qlayers.datasets.readers.dataset_file_error import DatasetFileError
-from qlayers.datasets.readers.file_checks import check_digest, check_is_data
+from qlayers.datasets.readers.file_checks import (
+    check_digest,
+    check_is_data,
+    content_digest,
+)
 from qlayers.datasets.readers.hdf5_rows import Hdf5Rows
 from qlayers.datasets.readers.norb_matrix import read_norb_matrix
 from qlayers.datasets.readers.npz_rows import NpzRows
@@ -18,6 +22,7 @@ __all__ = [
     "check_digest",
     "check_is_data",
     "check_size",
+    "content_digest",
     "naming_damage",
     "read_norb_matrix",
 ]

@@ -1,6 +1,8 @@
 """Checks that come before any reading."""
 
+import functools
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from qlayers.datasets.readers.dataset_file_error import DatasetFileError
@@ -38,13 +40,36 @@ def check_digest(path: str | Path, algorithm: str, expected: str) -> None:
         algorithm: a name `hashlib` knows, such as "md5" or "sha256".
         expected: the published hexadecimal digest.
     """
-    digest = hashlib.new(algorithm)
-    with Path(path).open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    if digest.hexdigest() != expected:
+    found = _hash(Path(path), algorithm)
+    if found != expected:
         raise DatasetFileError(
             path,
-            f"its {algorithm} is {digest.hexdigest()}, the published one is "
-            f"{expected}: the file is damaged or another release.",
+            f"its {algorithm} is {found}, the published one is {expected}: the file is "
+            "damaged or another release.",
         )
+
+
+def content_digest(paths: Sequence[Path]) -> str:
+    """A hexadecimal digest of files: of their content, or of the name if missing."""
+    whole = hashlib.sha256()
+    for path in paths:
+        if path.is_file():
+            state = path.stat()
+            whole.update(_known_hash(path, state.st_size, state.st_mtime_ns).encode())
+        else:
+            whole.update(f"missing {path.name}".encode())
+    return whole.hexdigest()
+
+
+@functools.lru_cache(maxsize=32)
+def _known_hash(path: Path, size: int, modified: int) -> str:
+    """Computed once for a file that does not change."""
+    return _hash(path, "sha256")
+
+
+def _hash(path: Path, algorithm: str) -> str:
+    digest = hashlib.new(algorithm)
+    with path.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

@@ -19,12 +19,7 @@ class Builder(FactorGridBuilder):
     """Reads the archive one car at a time and resizes from 128 to 64 pixels."""
 
     HOMEPAGE = "http://www.scottreed.info/"
-    URL = "http://www.scottreed.info/files/nips2015-analogy-data.tar.gz"
-    MANUAL_DOWNLOAD_INSTRUCTIONS = """
-    Without a network connection: put nips2015-analogy-data.tar.gz, from
-    http://www.scottreed.info/files/nips2015-analogy-data.tar.gz, into the manual
-    directory, <data_dir>/downloads/manual unless you choose another. Leave it packed.
-    """
+    HAS_DIRECT_DOWNLOAD = True
     BYTES_PER_IMAGE = 6500
     BUILDER_CONFIGS = [  # noqa: RUF012
         FactorConfig(
@@ -32,6 +27,7 @@ class Builder(FactorGridBuilder):
             description="All 17,568 images.",
             space=CARS3D,
             file_name="nips2015-analogy-data.tar.gz",
+            url="http://www.scottreed.info/files/nips2015-analogy-data.tar.gz",
             md5="4e866a7919c1beedf53964e6f7a23686",
         )
     ]

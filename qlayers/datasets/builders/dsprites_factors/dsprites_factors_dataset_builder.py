@@ -26,15 +26,7 @@ class Builder(FactorGridBuilder):
     """
 
     HOMEPAGE = "https://github.com/deepmind/dsprites-dataset"
-    URL = (
-        "https://github.com/deepmind/dsprites-dataset/blob/master/"
-        f"{_FILE_NAME}?raw=true"
-    )
-    MANUAL_DOWNLOAD_INSTRUCTIONS = f"""
-    Without a network connection: put {_FILE_NAME} (28,024,106 bytes), from
-    https://github.com/deepmind/dsprites-dataset, into the manual directory,
-    <data_dir>/downloads/manual unless you choose another.
-    """
+    HAS_DIRECT_DOWNLOAD = True
     BYTES_PER_IMAGE = 400
     BUILDER_CONFIGS = [  # noqa: RUF012
         FactorConfig(
@@ -43,6 +35,11 @@ class Builder(FactorGridBuilder):
             space=DSPRITES,
             image_shape=(64, 64, 1),
             file_name=_FILE_NAME,
+            url=(
+                "https://github.com/deepmind/dsprites-dataset/blob/master/"
+                f"{_FILE_NAME}?raw=true"
+            ),
+            num_bytes=28_024_106,
             sha256="729fa22e884c9c500e1f17415d580746b4c5894fbbb780a1319bbcfa39a745bb",
         )
     ]

@@ -7,14 +7,13 @@ from qlayers.datasets.spaces import FALCOR3D
 class Builder(PngGridBuilder):
     """Reads `Falcor3D_down128.zip`."""
 
-    MANUAL_DOWNLOAD_INSTRUCTIONS = """
-    Put the archive of the 128x128 images (3.7 GB), from
-    https://drive.google.com/uc?id=1XAQfFK1x6cpN1eiovbP0hVfLTm5SsSoJ, as
-    Falcor3D_down128.zip into the manual directory, <data_dir>/downloads/manual unless
-    you choose another. Leave it packed.
-    """
     BYTES_PER_IMAGE = 8500
-    BUILDER_CONFIGS = png_grid_configs(FALCOR3D, "Falcor3D_down128.zip")
+    BUILDER_CONFIGS = png_grid_configs(
+        FALCOR3D,
+        "Falcor3D_down128.zip",
+        "https://drive.google.com/uc?id=1XAQfFK1x6cpN1eiovbP0hVfLTm5SsSoJ",
+        3_700_000_000,
+    )
     FOLDER = "Falcor3D_down128"
     # A .npy file despite its name.
     LABELS_NAME = "train-rec.labels"

@@ -7,13 +7,12 @@ from qlayers.datasets.spaces import ISAAC3D
 class Builder(PngGridBuilder):
     """Reads `Isaac3D_down128.zip`."""
 
-    MANUAL_DOWNLOAD_INSTRUCTIONS = """
-    Put the archive of the 128x128 images (13 GB), from
-    https://drive.google.com/uc?id=1OmQ1G2wnm6eTsSFGTKFZZAh5D3nQTW1B, as
-    Isaac3D_down128.zip into the manual directory, <data_dir>/downloads/manual unless
-    you choose another. Leave it packed.
-    """
     BYTES_PER_IMAGE = 9000
-    BUILDER_CONFIGS = png_grid_configs(ISAAC3D, "Isaac3D_down128.zip")
+    BUILDER_CONFIGS = png_grid_configs(
+        ISAAC3D,
+        "Isaac3D_down128.zip",
+        "https://drive.google.com/uc?id=1OmQ1G2wnm6eTsSFGTKFZZAh5D3nQTW1B",
+        13_000_000_000,
+    )
     FOLDER = "Isaac3D_down128"
     LABELS_NAME = "labels.npy"

@@ -20,6 +20,8 @@ def _simple_config(variant: str, description: str, md5: str | None) -> FactorCon
         description=description,
         space=MPI3D_SIMPLE,
         file_name=f"mpi3d_{variant}.npz",
+        url="https://huggingface.co/datasets/waleedgondal/mpi3d",
+        num_bytes=12_740_198_656,
         md5=md5,
     )
 
@@ -28,14 +30,6 @@ class Builder(FactorGridBuilder):
     """Reads the .npz files row by row; they hold images only, in grid order."""
 
     HOMEPAGE = "https://github.com/rr-learning/disentanglement_dataset"
-    MANUAL_DOWNLOAD_INSTRUCTIONS = """
-    Put the file of the variant into the manual directory, <data_dir>/downloads/manual
-    unless you choose another, under the name it has there. complex:
-    real3d_complicated_shapes_ordered.npz from
-    https://drive.google.com/uc?id=1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm (5.7 GB). toy,
-    realistic, real: mpi3d_toy.npz, mpi3d_realistic.npz, mpi3d_real.npz from
-    https://huggingface.co/datasets/waleedgondal/mpi3d (12.7 GB each).
-    """
     BYTES_PER_IMAGE = 6500
     DEFAULT_BUILDER_CONFIG_NAME = "complex"
     BUILDER_CONFIGS = [  # noqa: RUF012
@@ -44,6 +38,8 @@ class Builder(FactorGridBuilder):
             description="Everyday objects before a real camera, 460,800 images.",
             space=MPI3D_COMPLEX,
             file_name="real3d_complicated_shapes_ordered.npz",
+            url="https://drive.google.com/uc?id=1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm",
+            num_bytes=5_662_310_656,
         ),
         _simple_config(
             "toy", "Simplified renderings.", "55889cb7c7dfc655d6e0277beee88868"

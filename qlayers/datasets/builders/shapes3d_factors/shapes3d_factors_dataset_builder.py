@@ -27,12 +27,7 @@ class Builder(FactorGridBuilder):
     """
 
     HOMEPAGE = "https://github.com/deepmind/3d-shapes"
-    URL = "https://storage.googleapis.com/3d-shapes/3dshapes.h5"
-    MANUAL_DOWNLOAD_INSTRUCTIONS = """
-    Without a network connection: put 3dshapes.h5 (267,573,662 bytes), from
-    https://storage.googleapis.com/3d-shapes/3dshapes.h5, into the manual directory,
-    <data_dir>/downloads/manual unless you choose another.
-    """
+    HAS_DIRECT_DOWNLOAD = True
     BYTES_PER_IMAGE = 3800
     BUILDER_CONFIGS = [  # noqa: RUF012
         FactorConfig(
@@ -40,6 +35,8 @@ class Builder(FactorGridBuilder):
             description="All 480,000 images.",
             space=SHAPES3D,
             file_name="3dshapes.h5",
+            url="https://storage.googleapis.com/3d-shapes/3dshapes.h5",
+            num_bytes=267_573_662,
             sha256="0a0f6ed98baff276a50f3a081a7434d788da63cb135a98189b2a5b5769be1785",
         )
     ]

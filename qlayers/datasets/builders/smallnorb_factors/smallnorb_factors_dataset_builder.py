@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import tensorflow_datasets as tfds
 
 from qlayers.datasets.builders.factor_config import FactorConfig
 from qlayers.datasets.builders.factor_grid_builder import Chunk, FactorGridBuilder
@@ -36,11 +34,7 @@ class Builder(FactorGridBuilder):
     """
 
     HOMEPAGE = _FOLDER
-    MANUAL_DOWNLOAD_INSTRUCTIONS = f"""
-    Without a network connection: put the six files smallnorb-*.mat.gz, from {_FOLDER},
-    into the manual directory, <data_dir>/downloads/manual unless you choose another.
-    Leave them packed.
-    """
+    HAS_DIRECT_DOWNLOAD = True
     BYTES_PER_IMAGE = 2600
     BUILDER_CONFIGS = [  # noqa: RUF012
         FactorConfig(
@@ -49,17 +43,16 @@ class Builder(FactorGridBuilder):
             space=SMALLNORB,
             image_shape=(64, 64, 1),
             file_name=f"{_STEMS[0]}-dat.mat.gz",
+            url=_FOLDER,
+            num_bytes=262_778_180,
+            has_checksums=True,
         )
     ]
 
-    def _locate(self, dl_manager: tfds.download.DownloadManager) -> Any:
+    @classmethod
+    def published_files(cls, config: FactorConfig) -> dict[str, tuple[str, str]]:
         names = {f"{s}-{p}": f"{s}-{p}.mat.gz" for s in _STEMS for p in _PARTS}
-        given = self.builder_config.file or self.source_file
-        if given:
-            folder = Path(given).parent
-            return {key: folder / name for key, name in names.items()}
-        urls = {key: _FOLDER + name for key, name in names.items()}
-        return self._fetch(dl_manager, urls)
+        return {key: (name, _FOLDER + name) for key, name in names.items()}
 
     def _chunks(self, source: dict[str, Path]) -> Iterator[Chunk]:
         for stem in _STEMS:
