@@ -10,6 +10,8 @@ from keras import ops
 from models.assembly import Assembly, head_size
 from models.latent_model import LatentModel, sum_terms
 from models.networks.choice import Networks
+from models.networks.initializers import uniform_by_fan_in
+from models.networks.parts import dense
 from models.optimizers import make_adam
 from models.reconstruction import Reconstruction, to_float_images
 from qlayers.backend import Tensor, num_replicas
@@ -225,7 +227,7 @@ def _assemble_gan(
     )
     head, features = features_of(images)
     z = head if quantizer is None else quantizer(head)
-    value = keras.layers.Dense(1, name="value", dtype="float32")(features)
+    value = dense(features, 1, uniform_by_fan_in, name="value", dtype="float32")
     encoder = keras.Model(images, z, name="encoder")
     decoder = networks.decoder(num_latents)
     parts = Assembly(

@@ -186,6 +186,7 @@ def factorized_model(
         hidden_units=hidden_units,
         one_hot=True,
         trains_itself=False,
+        kernel_initializer=keras.initializers.RandomNormal(stddev=0.02),
         seed=seed,
         name="discriminator",
     )

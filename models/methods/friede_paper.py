@@ -16,6 +16,7 @@ from models.latent_model import LatentModel
 from models.method import Method, Paper
 from models.methods.common import factor_model_from, model_from
 from models.networks.choice import Networks
+from models.networks.initializers import truncated_normal_by_shape
 from models.optimizers import make_adam
 from models.supervision import Supervision
 from qlayers.schedules import Schedulable
@@ -228,6 +229,7 @@ def factorized_model(
         hidden_units=hidden_units,
         negative_slope=negative_slope,
         trains_itself=False,
+        kernel_initializer=truncated_normal_by_shape(),
         seed=seed,
         name="discriminator",
     )

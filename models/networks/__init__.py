@@ -1,14 +1,12 @@
-"""Encoders, decoders and critics of the papers, as functional models.
+"""Encoders and decoders of the papers, as functional models.
 
 Every function takes image shape, number of latents (or outputs) and a `width`
 multiplier, and returns an untrained `keras.Model`. Images come in as [0, 1].
 """
 
 from models.networks.additive import additive_decoder as additive_decoder
-from models.networks.critic import encoder_with_critic as encoder_with_critic
 from models.networks.dalle import dalle_decoder as dalle_decoder
 from models.networks.dalle import dalle_encoder as dalle_encoder
-from models.networks.discriminator import latent_discriminator as latent_discriminator
 from models.networks.locatello import locatello_decoder as locatello_decoder
 from models.networks.locatello import locatello_encoder as locatello_encoder
 from models.networks.mlp import mlp_encoder as mlp_encoder

@@ -8,16 +8,16 @@ from models.networks.initializers import Initializers
 
 
 def dense(
-    x: Any, units: int, initializers: Initializers, *, name: str, activation: Any = None
+    x: Any, units: int, initializers: Initializers, *, name: str, **kwargs: Any
 ) -> Any:
     """A fully connected layer on a vector."""
     kernel, bias = initializers(x.shape[-1])
     return keras.layers.Dense(
         units,
-        activation=activation,
         kernel_initializer=kernel,
         bias_initializer=bias,
         name=name,
+        **kwargs,
     )(x)
 
 

@@ -44,6 +44,8 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
             then have the shape `(..., n, num_values)` and vectors move as a whole.
         trains_itself: Whether the discriminator's loss is added. Switch it off to take
             that loss, by `discriminator_loss`, from another batch.
+        kernel_initializer: Initializer of the discriminator's kernels; None is Glorot's
+            uniform one. Every layer draws anew.
         **kwargs: `seed` and `always` of the regularizers and those of
             `keras.layers.Layer`.
 
@@ -71,6 +73,7 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
         negative_slope: float = 0.2,
         one_hot: bool = False,
         trains_itself: bool = True,
+        kernel_initializer: Any = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -80,6 +83,7 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
         self.one_hot = bool(one_hot)
         self.reads = ("assignments",) if self.one_hot else ("latents",)
         self.trains_itself = bool(trains_itself)
+        self.kernel_initializer = kernel_initializer
         self.kernels: list[Any] = []
         self.biases: list[Any] = []
         if not self.is_off("weight"):
@@ -103,14 +107,13 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
 
     def _add_network(self, widths: list[int]) -> None:
         for depth, (before, after) in enumerate(itertools.pairwise(widths)):
-            seed = None if self.seed is None else self.seed + depth
             self.kernels.append(
                 self.add_weight(
                     name=f"kernel_{depth}",
                     shape=(before, after),
                     dtype="float32",
                     autocast=False,
-                    initializer=keras.initializers.GlorotUniform(seed=seed),
+                    initializer=self._initializer(depth),
                 )
             )
             self.biases.append(
@@ -122,6 +125,15 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
                     initializer="zeros",
                 )
             )
+
+    def _initializer(self, depth: int) -> Any:
+        seed = None if self.seed is None else self.seed + depth
+        if self.kernel_initializer is None:
+            return keras.initializers.GlorotUniform(seed=seed)
+        given = keras.initializers.get(self.kernel_initializer)
+        config = given.get_config()
+        # One seed for all would draw layers of equal sizes alike.
+        return type(given)(**{**config, **({"seed": seed} if "seed" in config else {})})
 
     @property
     def discriminator_variables(self) -> list[Any]:
@@ -191,5 +203,9 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
             negative_slope=self.negative_slope,
             one_hot=self.one_hot,
             trains_itself=self.trains_itself,
+            kernel_initializer=self.kernel_initializer
+            and keras.initializers.serialize(
+                keras.initializers.get(self.kernel_initializer)
+            ),
         )
         return config
