@@ -7,15 +7,21 @@ import numpy as np
 from qlayers.metrics._checks import FloatArray
 
 ESTIMATORS = ("random_forest", "gradient_boosting", "lightgbm")
+BACKENDS = ("auto", "scikit_learn")
 
 
-def make_classifier(name: str, seed: int, n_jobs: int) -> Any:
+def make_classifier(name: str, seed: int, n_jobs: int, backend: str = "auto") -> Any:
     """A fresh classifier.
 
     `"random_forest"` has Tripod's settings, `"gradient_boosting"` scikit-learn's
     defaults as in Locatello et al. and FactorQVAE. `"lightgbm"` is another estimator
     with the same number of trees and leaves: fast, and not comparable to either.
+    `backend="auto"` takes this package's own loops, which give scikit-learn's numbers.
     """
+    if name == "gradient_boosting" and backend == "auto":
+        from qlayers.metrics._boosted_trees import BoostedTrees
+
+        return BoostedTrees(seed)
     if name == "random_forest":
         from sklearn.ensemble import RandomForestClassifier
 

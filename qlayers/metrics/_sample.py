@@ -108,17 +108,36 @@ def standardize(columns: FloatArray) -> FloatArray:
     return np.where(flat, 0.0, centred / np.where(flat, 1.0, spread))
 
 
-def split(samples: int, test_size: float, seed: int) -> tuple[IntArray, IntArray]:
-    """Train and test rows, the same as scikit-learn's `train_test_split`."""
-    if not 0 < test_size < 1:
+def split(
+    samples: int, test_size: float | int, seed: int, train_size: int | None = None
+) -> tuple[IntArray, IntArray]:
+    """Train and test rows, the same as scikit-learn's `train_test_split`.
+
+    Args:
+        samples: Number of rows.
+        test_size: Fraction of test rows below 1, or their number.
+        seed: Seed of the order.
+        train_size: Number of training rows; all others by default.
+    """
+    whole = isinstance(test_size, (int, np.integer)) and test_size >= 1
+    if not whole and not 0 < test_size < 1:
         raise ValueError(
-            f"`test_size` is the fraction of test samples, between 0 and 1; "
-            f"received {test_size!r}."
+            "`test_size` is the fraction of test samples, between 0 and 1, or their "
+            f"number; received {test_size!r}."
         )
-    tests = int(np.ceil(test_size * samples))
+    tests = int(test_size) if whole else int(np.ceil(test_size * samples))
     if tests >= samples:
         raise ValueError(
-            f"`test_size`={test_size} leaves no training samples out of {samples}."
+            f"`test_size`={test_size} leaves no training samples out of {samples}. "
+            "Trees need samples to train on and others to test: pass more."
         )
+    trained = samples - tests
+    if train_size is not None:
+        if not 1 <= train_size <= trained:
+            raise ValueError(
+                f"`train_size`={train_size} and {tests} test samples do not fit into "
+                f"{samples} samples."
+            )
+        trained = int(train_size)
     order = np.random.RandomState(seed).permutation(samples)
-    return order[tests:], order[:tests]
+    return order[tests : tests + trained], order[:tests]

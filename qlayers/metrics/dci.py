@@ -1,13 +1,20 @@
 """DCI: disentanglement, completeness and informativeness of trees' importances."""
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from qlayers.metrics._boosted_trees import compiled_trees
 from qlayers.metrics._checks import BoolArray, FloatArray, IntArray, check_choice
-from qlayers.metrics._estimators import ESTIMATORS, importances, make_classifier
+from qlayers.metrics._estimators import (
+    BACKENDS,
+    ESTIMATORS,
+    importances,
+    make_classifier,
+)
 from qlayers.metrics._parallel import map_threads
 from qlayers.metrics._progress import Progress
 from qlayers.metrics._sample import Sample, split
@@ -53,7 +60,9 @@ def dci(
     latents: npt.ArrayLike,
     *,
     estimator: str = "random_forest",
-    test_size: float | None = None,
+    test_size: float | int | None = None,
+    train_size: int | None = None,
+    backend: str = "auto",
     seed: int = 0,
     bootstrap: Bootstrap | int | None = None,
     verbose: bool = True,
@@ -73,11 +82,16 @@ def dci(
         latents: (samples, n_z) numbers.
         estimator: `"random_forest"` (Tripod: 100 trees, entropy, depth 10, latents
             standardised), `"gradient_boosting"` (Locatello et al., FactorQVAE, Cliff:
-            scikit-learn's defaults; minutes for 10,000 samples) or `"lightgbm"` (a
-            histogram booster with gain importances: fast, another estimator, needs
-            the package lightgbm).
-        test_size: Fraction of samples that measures accuracy; by default 0.1 for
-            forests (Tripod) and 1/3 for boosting (10,000 to 5,000).
+            scikit-learn's defaults) or `"lightgbm"` (a histogram booster with gain
+            importances: another estimator, needs the package lightgbm).
+        test_size: Fraction (below 1) or number of samples that measure accuracy; by
+            default 0.1 for forests (Tripod) and 1/3 for boosting (10,000 to 5,000).
+        train_size: Number of samples to train on; by default all others. The papers'
+            boosting has `train_size=10_000, test_size=5_000`.
+        backend: `"auto"` takes this package's loops over trees where they are faster:
+            they give scikit-learn's numbers, compiled if numba is installed
+            (`pip install keras-qlayers[fast]`). `"scikit_learn"` takes its classes,
+            for checks.
         seed: Seed of the split and of the trees; Tripod's split has 42.
         bootstrap: Number of resamples, or a `Bootstrap`, for confidence intervals.
         verbose: Show progress if it takes longer than a second.
@@ -94,9 +108,36 @@ def dci(
         Disentangled Representations; Hsu et al. 2024, Tripod, section 2.1.
     """
     check_choice(estimator, ESTIMATORS, "estimator")
-    return dci_of(
-        Sample(sources, latents), estimator, test_size, seed, bootstrap, verbose
-    )
+    check_choice(backend, BACKENDS, "backend")
+    plan = _Plan(estimator, test_size, train_size, backend, seed)
+    return dci_by(Sample(sources, latents), plan, bootstrap, verbose)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Every choice made; counts of samples shrink with the sample."""
+
+    estimator: str
+    test_size: float | int | None = None
+    train_size: int | None = None
+    backend: str = "auto"
+    seed: int = 0
+
+    @property
+    def tested(self) -> float | int:
+        default = _TEST_SIZE[self.estimator]
+        return default if self.test_size is None else self.test_size
+
+    def shrunk(self, share: float) -> "_Plan":
+        sizes = {
+            name: max(1, int(size * share))
+            for name, size in (
+                ("test_size", self.tested),
+                ("train_size", self.train_size),
+            )
+            if size is not None and size >= 1
+        }
+        return dataclasses.replace(self, **sizes)  # type: ignore[arg-type]
 
 
 def dci_of(
@@ -108,17 +149,21 @@ def dci_of(
     verbose: bool = True,
 ) -> DCIResult:
     """`dci` for a checked sample."""
-    size = _TEST_SIZE[estimator] if test_size is None else test_size
+    return dci_by(sample, _Plan(estimator, test_size, seed=seed), bootstrap, verbose)
 
-    def score(part: Sample, show: bool) -> DCIResult:
-        return _score(part, estimator, size, seed, show)
 
-    return add_intervals(
-        score(sample, verbose),
-        lambda rows: score(sample.rows(rows), False),
-        sample.size,
-        bootstrap,
-    )
+def dci_by(
+    sample: Sample,
+    plan: _Plan,
+    bootstrap: Bootstrap | int | None = None,
+    verbose: bool = True,
+) -> DCIResult:
+    """`dci` by a plan, of the sample and of its resamples."""
+
+    def rescore(rows: IntArray) -> DCIResult:
+        return _score(sample.rows(rows), plan.shrunk(len(rows) / sample.size), False)
+
+    return add_intervals(_score(sample, plan, verbose), rescore, sample.size, bootstrap)
 
 
 def disentanglement_scores(importance: FloatArray) -> tuple[FloatArray, float]:
@@ -137,26 +182,22 @@ def disentanglement_scores(importance: FloatArray) -> tuple[FloatArray, float]:
     return per_row, float(per_row @ weight / weight.sum())
 
 
-def _score(
-    sample: Sample, estimator: str, test_size: float, seed: int, verbose: bool
-) -> DCIResult:
+def _score(sample: Sample, plan: _Plan, verbose: bool) -> DCIResult:
     varying = np.flatnonzero(sample.varying)
     importance = np.zeros((sample.num_latents, sample.num_sources))
     accuracy = np.full((2, sample.num_sources), np.nan)
     if len(varying):
-        fits = _fit_all(sample, varying, estimator, test_size, seed, verbose)
+        fits = _fit_all(sample, varying, plan, verbose)
         importance[:, varying] = np.stack([fit[0] for fit in fits], axis=1)
         accuracy[:, varying] = np.array([fit[1] for fit in fits]).T
-    return _result(sample, importance, accuracy, estimator, test_size, seed)
+    return _result(sample, importance, accuracy, plan)
 
 
 def _result(
     sample: Sample,
     importance: FloatArray,
     accuracy: FloatArray,
-    estimator: str,
-    test_size: float,
-    seed: int,
+    plan: _Plan,
 ) -> DCIResult:
     per_source = np.full(sample.num_sources, np.nan)
     per_latent = np.zeros(sample.num_latents)
@@ -167,10 +208,11 @@ def _result(
         per_source[sample.varying], scores[1] = disentanglement_scores(known.T)
         scores[2:] = np.nanmean(accuracy, axis=1).tolist()
     settings = {
-        "estimator": estimator,
-        "test_size": round(test_size, 4),
-        "seed": seed,
-        **_versions(estimator),
+        "estimator": plan.estimator,
+        "test_size": round(plan.tested, 4),
+        "train_size": plan.train_size,
+        "seed": plan.seed,
+        **_versions(plan),
         **sample.shape_settings,
     }
     return DCIResult(
@@ -189,18 +231,13 @@ def _result(
 
 
 def _fit_all(
-    sample: Sample,
-    columns: IntArray,
-    estimator: str,
-    test_size: float,
-    seed: int,
-    verbose: bool,
+    sample: Sample, columns: IntArray, plan: _Plan, verbose: bool
 ) -> list[tuple[FloatArray, tuple[float, float]]]:
-    train, test = split(sample.size, test_size, seed)
-    forest = estimator == "random_forest"
+    train, test = split(sample.size, plan.tested, plan.seed, plan.train_size)
+    forest = plan.estimator == "random_forest"
     features = sample.standardized if forest else sample.real_latents
-    label = f"DCI, {estimator}"
-    threaded = estimator != "gradient_boosting"
+    label = f"DCI, {plan.estimator}"
+    threaded = plan.estimator != "gradient_boosting"
 
     def fit(column: int) -> tuple[FloatArray, tuple[float, float]]:
         labels = sample.source_symbols[:, column]
@@ -209,7 +246,8 @@ def _fit_all(
             guess = labels[train][0]
             right = float(np.mean(labels[test] == guess))
             return np.zeros(sample.num_latents), (right, 1.0)
-        model = make_classifier(estimator, seed, -1 if threaded else 1)
+        jobs = -1 if threaded else 1
+        model = make_classifier(plan.estimator, plan.seed, jobs, plan.backend)
         model.fit(features[train], labels[train])
         scores = [
             _accuracy(model, features[rows], labels[rows]) for rows in (test, train)
@@ -231,12 +269,14 @@ def _accuracy(model: Any, features: FloatArray, labels: IntArray) -> float:
     return float(np.mean(model.predict(features) == labels))
 
 
-def _versions(estimator: str) -> dict[str, str]:
+def _versions(plan: _Plan) -> dict[str, str]:
     """Tree scores drift with the library, so the result names its version."""
-    if estimator == "lightgbm":
+    if plan.estimator == "lightgbm":
         import lightgbm
 
         return {"lightgbm": lightgbm.__version__}
+    if plan.estimator == "gradient_boosting" and plan.backend == "auto":
+        return {"trees": "numpy" if compiled_trees() is None else "numba"}
     import sklearn
 
     return {"scikit_learn": sklearn.__version__}

@@ -1,0 +1,153 @@
+"""Boosted trees and forests against scikit-learn's."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from qlayers.metrics import dci
+from qlayers.metrics._boosted_trees import BoostedTrees, compiled_trees
+from tests.metrics.samples import full_grid, noisy
+
+compiled = pytest.mark.skipif(compiled_trees() is None, reason="numba is an extra")
+ENGINES = [
+    pytest.param(True, marks=compiled, id="numba"),
+    pytest.param(False, id="numpy"),
+]
+
+
+@pytest.mark.parametrize("use_numba", ENGINES)
+@pytest.mark.parametrize("classes", [2, 3, 6])
+def test_boosting_of_continuous_features_is_scikit_learns(use_numba, classes):
+    sources, latents = noisy((classes, 4), samples=300, seed=classes)
+    labels = sources[:, 0] * 3 - 2
+    ours = BoostedTrees(7, use_numba).fit(latents[:200], labels[:200])
+    theirs = GradientBoostingClassifier(random_state=7).fit(latents[:200], labels[:200])
+    expected = theirs.decision_function(latents[200:]).reshape(100, -1).T
+    np.testing.assert_allclose(
+        ours.feature_importances_, theirs.feature_importances_, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        ours.decision_function(latents[200:]), expected, atol=1e-9
+    )
+    np.testing.assert_array_equal(
+        ours.predict(latents[200:]), theirs.predict(latents[200:])
+    )
+    np.testing.assert_array_equal(
+        ours.predict_training(), theirs.predict(latents[:200])
+    )
+
+
+@pytest.mark.parametrize("use_numba", ENGINES)
+@pytest.mark.parametrize("values", [2, 5, 10])
+def test_boosting_of_counted_features_is_scikit_learns(use_numba, values):
+    sources, latents = noisy((3, 4), samples=600, values=values)
+    labels = sources[:, 0]
+    ours = BoostedTrees(1, use_numba).fit(latents, labels).feature_importances_
+    theirs = np.stack(
+        [
+            GradientBoostingClassifier(random_state=seed)
+            .fit(latents, labels)
+            .feature_importances_
+            for seed in range(1, 5)
+        ]
+    )
+    # Equal splits are decided by the seed, and by rounding: allow what they change.
+    spread = np.ptp(theirs, axis=0).max()
+    assert np.abs(ours - theirs[0]).max() < max(1e-3, spread)
+
+
+@compiled
+@pytest.mark.parametrize("values", [None, 6])
+def test_both_engines_give_the_same_numbers(values):
+    sources, latents = noisy((4, 2, 5), samples=400, seed=3, values=values)
+    for labels in sources.T:
+        fast = BoostedTrees(2).fit(latents, labels)
+        plain = BoostedTrees(2, compiled=False).fit(latents, labels)
+        np.testing.assert_allclose(
+            fast.feature_importances_, plain.feature_importances_, atol=1e-10
+        )
+        np.testing.assert_allclose(
+            fast.decision_function(latents), plain.decision_function(latents), atol=1e-8
+        )
+
+
+@pytest.mark.parametrize("use_numba", ENGINES)
+def test_twins_share_importance_as_in_scikit_learn(use_numba):
+    sources = full_grid((4, 3), repeats=20)
+    latents = sources[:, [0, 0, 1]].astype(float)
+    ours = BoostedTrees(0, use_numba).fit(latents, sources[:, 0]).feature_importances_
+    theirs = [
+        GradientBoostingClassifier(random_state=seed)
+        .fit(latents, sources[:, 0])
+        .feature_importances_[0]
+        for seed in range(6)
+    ]
+    assert ours[:2].sum() == pytest.approx(1.0, abs=1e-6)
+    margin = 3 * np.std(theirs) + 1e-3
+    assert np.mean(theirs) - margin < ours[0] < np.mean(theirs) + margin
+
+
+@pytest.mark.parametrize("use_numba", ENGINES)
+def test_constant_and_close_features(use_numba):
+    generator = np.random.default_rng(0)
+    labels = generator.integers(0, 3, 200)
+    latents = np.stack(
+        [
+            np.ones(200),
+            labels + generator.normal(size=200),
+            1 + 1e-8 * generator.normal(size=200),
+            np.float32(1) + 6e-8 * generator.integers(0, 4, 200),
+        ],
+        axis=1,
+    )
+    ours = BoostedTrees(3, use_numba).fit(latents, labels)
+    theirs = GradientBoostingClassifier(random_state=3).fit(latents, labels)
+    assert ours.feature_importances_[[0, 2]].tolist() == [0.0, 0.0]
+    np.testing.assert_allclose(
+        ours.feature_importances_, theirs.feature_importances_, atol=2e-2
+    )
+
+
+def test_nothing_to_split():
+    model = BoostedTrees(0).fit(np.ones((20, 2)), np.arange(20) % 3)
+    assert model.feature_importances_.tolist() == [0.0, 0.0]
+    assert set(model.predict(np.ones((4, 2)))) <= {0, 1, 2}
+
+
+def test_dci_with_the_sizes_of_the_papers():
+    sources, latents = noisy((3, 4), samples=450)
+    given = dci(
+        sources,
+        latents,
+        estimator="gradient_boosting",
+        train_size=300,
+        test_size=150,
+        seed=4,
+    )
+    third = dci(sources, latents, estimator="gradient_boosting", seed=4)
+    np.testing.assert_array_equal(given.importance, third.importance)
+    assert given.settings["train_size"] == 300
+    fewer = dci(sources, latents, train_size=100, test_size=150, seed=4)
+    train, test = train_test_split(
+        np.arange(450), train_size=100, test_size=150, random_state=4
+    )
+    assert (len(train), len(test)) == (100, 150)
+    scaled = StandardScaler().fit_transform(latents)
+    model = RandomForestClassifier(criterion="entropy", max_depth=10, random_state=4)
+    model.fit(scaled[train], sources[train, 0])
+    np.testing.assert_allclose(fewer.importance[:, 0], model.feature_importances_)
+    with pytest.raises(ValueError, match="do not fit"):
+        dci(sources, latents, train_size=400, test_size=150)
+
+
+@pytest.mark.parametrize("estimator", ["random_forest", "gradient_boosting"])
+def test_scikit_learn_is_one_option_away(estimator):
+    sources, latents = noisy((3, 4), samples=200)
+    ours = dci(sources, latents, estimator=estimator)
+    theirs = dci(sources, latents, estimator=estimator, backend="scikit_learn")
+    np.testing.assert_allclose(ours.importance, theirs.importance, atol=1e-12)
+    assert "scikit_learn" in theirs.settings
+    with pytest.raises(ValueError, match="backend"):
+        dci(sources, latents, backend="other")
