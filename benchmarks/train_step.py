@@ -23,11 +23,14 @@ import statistics
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks import timing
+
+if TYPE_CHECKING:
+    from models.networks.choice import NetworkName
 
 # Threads that wait for work sleep: on a shared machine spinning ones slow both sides.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -58,7 +61,7 @@ class Case:
     """
 
     method: str
-    network: str
+    network: "NetworkName"
     size: int
     width: float
     batch: int

@@ -3,7 +3,6 @@
 import fcntl
 import os
 from pathlib import Path
-from types import TracebackType
 
 from experiments.settings.command_line import IN_USE, CommandError
 
@@ -44,12 +43,7 @@ class FolderLock:
         self._lock = lock
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
