@@ -2,7 +2,7 @@
 
     python -m experiments.demo
 
-trains both, prints their scores and writes pictures.
+trains both, prints their scores and writes pictures and a page in which both run.
 """
 
 import os
@@ -19,7 +19,7 @@ FLAGS = flags.FLAGS
 flags.DEFINE_integer("steps", 2500, "Training steps of each of the two models.")
 flags.DEFINE_integer("seed", 0, "Seed of weights and data.")
 flags.DEFINE_integer("eval_images", 10_000, "Images that the scores are computed on.")
-flags.DEFINE_string("output", "runs/demo", "Folder for the pictures.")
+flags.DEFINE_string("output", "runs/demo", "Folder for the pictures and the page.")
 
 IMAGE_SIZE = 32
 NUM_LATENTS = 12
@@ -55,7 +55,9 @@ def main(_: Any) -> None:
     folder = Path(FLAGS.output)
     for path in write_pictures(results, images, dataset.factor_names, folder):
         print(f"wrote {path}")
-    print(f"\nAll in {(time.time() - start) / 60:.1f} minutes.")
+    page = write_page(results, images, dataset.factor_names, folder)
+    print(f"\nOpen {page.resolve()} in a browser: both models run in it.")
+    print(f"All in {(time.time() - start) / 60:.1f} minutes.")
 
 
 def use_all_cores() -> None:
@@ -129,6 +131,33 @@ def write_pictures(
         picture = image_grid(rows, gap=4, frame=True)
         plt.imsave(paths[-1], picture.repeat(_SCALE, axis=0).repeat(_SCALE, axis=1))
     return paths
+
+
+def write_page(
+    results: dict[str, Any], images: np.ndarray, factors: Any, folder: Path
+) -> Path:
+    """A page in which both models run: one file, no network, no server."""
+    from experiments.reporting.model_page import ShownModel, model_page
+
+    shown = [
+        ShownModel(
+            name,
+            model,
+            {
+                "InfoM": info.modularity,
+                "InfoE": info.explicitness,
+                "InfoC": info.compactness,
+                "PSNR (dB)": ratio,
+            },
+            info,
+        )
+        for name, (model, info, ratio) in reversed(results.items())
+    ]
+    title = f"QLAE and a plain autoencoder after {FLAGS.steps} steps"
+    page = model_page(shown, images, title=title, source_names=factors)
+    path = folder / "page.html"
+    path.write_text(page, encoding="utf-8")
+    return path
 
 
 if __name__ == "__main__":

@@ -15,6 +15,12 @@ from experiments.reporting.summary import COLUMNS, Group, table_rows
 
 _ASSETS = Path(__file__).with_name("page_assets")
 _SCRIPTS = ("runtime.js", "page.js")
+_ABOUT = (
+    "Means and 95 % t-intervals over seeds. Grey rows are what the method's paper "
+    "reports; it used other images, networks and training times unless the settings "
+    "say otherwise. “Filter” says whether a checkpoint reached the reconstruction "
+    "quality that was asked for."
+)
 _CHARTED = (
     "infomec/modularity",
     "infomec/explicitness",
@@ -49,6 +55,7 @@ def make_page(groups: Sequence[Group], title: str, runs_per_group: int = 1) -> s
     return fill_page(
         title=title,
         lead=", ".join(_counted(number, noun) for number, noun in lead),
+        about=_ABOUT,
         table=make_table(groups),
         charts="".join(make_chart(groups, name) for name in _CHARTED),
         footer=_versions(groups),
@@ -57,7 +64,14 @@ def make_page(groups: Sequence[Group], title: str, runs_per_group: int = 1) -> s
 
 
 def fill_page(
-    *, title: str, lead: str, table: str, charts: str, footer: str, runs: Sequence[Any]
+    *,
+    title: str,
+    lead: str,
+    about: str = "",
+    table: str = "",
+    charts: str = "",
+    footer: str = "",
+    runs: Sequence[Any] = (),
 ) -> str:
     """Puts the parts of a page together.
 
@@ -67,6 +81,7 @@ def fill_page(
     Args:
         title: Title of the page.
         lead: Line below the title.
+        about: What the scores are, as text.
         table: HTML of the table of scores.
         charts: HTML of the charts.
         footer: Line at the end.
@@ -75,8 +90,7 @@ def fill_page(
     Example:
 
     ```python
-    parts = {"table": "", "charts": "", "footer": "", "runs": []}
-    page = fill_page(title="Empty", lead="", **parts)
+    page = fill_page(title="Empty", lead="Nothing to see")
     ```
     """
     style = _asset("style.css")
@@ -94,6 +108,7 @@ def fill_page(
     return Template(_asset("page.html")).substitute(
         title=html.escape(title),
         lead=html.escape(lead),
+        about=html.escape(about),
         table=table,
         charts=charts,
         footer=html.escape(footer),

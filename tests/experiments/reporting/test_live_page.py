@@ -11,8 +11,10 @@ from PIL import Image
 
 import models
 from experiments.report import write_report
+from experiments.reporting.model_page import ShownModel, model_page
 from experiments.reporting.summary import find_runs, group_runs
 from experiments.storage.files import read_json, write_json
+from qlayers import metrics
 from tests.experiments.reporting.browser import Browser
 from tests.experiments.reporting.handwritten_runs import make_run
 
@@ -46,9 +48,9 @@ def live_run(folder, method, **settings):
             halved = value.ndim >= 2 and "codebook" not in variable.path
             variable.assign(value.astype("float16" if halved else "float32"))
     make_run(folder, scores, method)
-    metrics = read_json(folder / "metrics.json")
-    metrics["results"] = {"infomec": {"nmi": nmi.tolist(), "active": [True] * LATENTS}}
-    write_json(folder / "metrics.json", metrics)
+    record = read_json(folder / "metrics.json")
+    record["results"] = {"infomec": {"nmi": nmi.tolist(), "active": [True] * LATENTS}}
+    write_json(folder / "metrics.json", record)
     config = read_json(folder / "config.json")
     config["model"] = {"reconstruction": {"kind": "bce"}}
     write_json(folder / "config.json", config)
@@ -217,6 +219,29 @@ def test_continuous_latents_take_any_value(made, browser):
     latents[2] = 1.5
     check_decoding(browser, model, latents)
     assert codes_of(browser, "a") is None
+
+
+def test_page_of_models_in_memory(made, browser, tmp_path):
+    _, _, model = made
+    sources = np.arange(64).reshape(-1, 1) % 2
+    codes = np.repeat(sources, LATENTS, axis=1).astype("float32")
+    codes[:, 1:] = 0.0
+    info = metrics.infomec(sources, codes, discrete_latents=True)
+    entry = ShownModel("a </script> name", model, {"InfoM": info.modularity}, info)
+    images = np.stack([picture(seed) for seed in range(3)])
+    text = model_page([entry], images, title="Memory", source_names=["parity"])
+    (tmp_path / "page.html").write_text(text, encoding="utf-8")
+    browser.open((tmp_path / "page.html").as_uri())
+    browser.wait_for("return document.body.dataset.ready === '0'")
+    check_decoding(browser, model, model.encode(images[:1])[0])
+    known = "return [...document.querySelectorAll('#sliders .knows')]"
+    texts = browser.run(f"{known}.map((e) => e.textContent)")
+    assert texts == ["parity 1.00", *["inactive"] * (LATENTS - 1)]
+    option = browser.run("return document.querySelector('#run option').textContent")
+    assert option == entry.name
+    shares = browser.run("return runs[0].pictures.frequencies")
+    counts = [np.bincount(row, minlength=3) for row in model.codes(images).T]
+    np.testing.assert_allclose(shares, np.array(counts) / 3)
 
 
 def test_page_works_with_the_keyboard_and_on_a_phone(made, browser):
