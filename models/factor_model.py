@@ -35,7 +35,7 @@ class FactorModel(SavesRandomState, LatentModel):
         make_discriminator_optimizer: Makes the discriminator's.
         two_batches: Whether a batch is two halves.
         supervision: A loss on labelled images.
-        name: Of the method.
+        name: Name of the method.
 
     Reference:
         Kim and Mnih 2018, Algorithm 2; Baykal et al., Algorithm 1; Friede et al. 2023,

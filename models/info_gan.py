@@ -42,17 +42,21 @@ class InfoGan(SavesRandomState, LatentModel):
         value_weight: Weight of the Wasserstein terms.
         gradient_penalty_weight: Weight of the gradient penalty.
         latent_weight: Weight of the squared error of recovered latents.
-        learning_rate: Of both optimizers.
-        weight_decay: Of everything but biases and codebooks.
+        learning_rate: Learning rate of both optimizers.
+        weight_decay: Decay of everything but biases and codebooks.
         beta_1: Decay of Adam's first moment.
         beta_2: Decay of its second moment.
         clip_value: Elementwise gradient clipping; None: none.
-        seed: Of the prior samples and interpolations.
+        seed: Seed of the prior samples and interpolations.
 
     Reference:
         Hsu et al. 2023, Algorithm 3 and tables 9 and 11; Chen et al. 2016;
         Gulrajani et al. 2017.
     """
+
+    # Unlike other models, this one always has both.
+    decoder: keras.Model
+    reconstruction: Reconstruction
 
     def __init__(
         self,
@@ -116,7 +120,8 @@ class InfoGan(SavesRandomState, LatentModel):
     @property
     def generator_variables(self) -> list[Any]:
         """What generator steps train: the decoder and the codebook."""
-        codebook = [] if self.quantizer is None else self.quantizer.trainable_variables
+        quantizer = self.quantizer
+        codebook = [] if quantizer is None else quantizer.trainable_variables
         return self.decoder.trainable_variables + codebook
 
     def _codebook_ids(self) -> set[int]:

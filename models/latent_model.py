@@ -12,6 +12,7 @@ from models.reconstruction import Reconstruction, to_float_images
 from models.supervision import Supervision
 from qlayers.backend import Tensor, num_replicas
 from qlayers.pixels import to_unit_range
+from qlayers.quantizers.base import BaseQuantizer
 
 _BATCH = 256
 
@@ -121,10 +122,10 @@ class LatentModel(keras.Model):
             self.reconstruction_tracker.update_state(value)
             terms.insert(0, value)
         if self.supervision is not None:
-            terms.append(self._supervised_term(y))
+            terms.append(self._supervised_term(self.supervision, y))
         return sum_terms(terms)
 
-    def _supervised_term(self, labelled: Any) -> Tensor:
+    def _supervised_term(self, supervision: Supervision, labelled: Any) -> Tensor:
         if labelled is None or len(labelled) != 2:
             raise ValueError(
                 f"{self.name} is supervised: fit it on "
@@ -132,9 +133,9 @@ class LatentModel(keras.Model):
             )
         images, labels = labelled
         features = self.quantizer_inputs(to_float_images(images), training=True)
-        value = self.supervision(self.quantizer, features, labels)
+        value = supervision(self._own_quantizer(), features, labels)
         self.supervision_tracker.update_state(value)
-        return self.supervision.weight * value
+        return supervision.weight * value
 
     def encode(self, images: Any, batch_size: int = _BATCH) -> np.ndarray:
         """Latents of images as the metrics want them, without noise."""
@@ -142,21 +143,21 @@ class LatentModel(keras.Model):
 
     def codes(self, images: Any, batch_size: int = _BATCH) -> np.ndarray:
         """Integer codes of images; for models with a quantizer."""
-        if self.quantizer is None:
-            raise ValueError(f"{self.name} has no quantizer, hence no codes.")
+        quantizer = self._own_quantizer()
 
         def codes_of(batch: Tensor) -> Tensor:
-            return self.quantizer.codes(self.quantizer_inputs(batch))
+            return quantizer.codes(self.quantizer_inputs(batch))
 
         return self._in_batches(codes_of, to_unit_range(images), batch_size)
 
     def decode(self, latents: Any, batch_size: int = _BATCH) -> np.ndarray:
         """Images in [0, 1] of latents."""
-        if self.decoder is None or self.reconstruction is None:
+        decoder, reconstruction = self.decoder, self.reconstruction
+        if decoder is None or reconstruction is None:
             raise ValueError(f"{self.name} has no decoder.")
 
         def image_of(batch: Tensor) -> Tensor:
-            return self.reconstruction.to_images(self.decoder(batch, training=False))
+            return reconstruction.to_images(decoder(batch, training=False))
 
         return self._in_batches(image_of, np.asarray(latents, "float32"), batch_size)
 
@@ -165,13 +166,18 @@ class LatentModel(keras.Model):
         return self.decode(self.encode(images, batch_size), batch_size)
 
     @property
-    def quantizer_inputs(self) -> Callable[[Tensor], Tensor]:
+    def quantizer_inputs(self) -> keras.Model:
         """The part of the encoder before the quantizer, as a functional model."""
         if "_head" not in self.__dict__:
-            head = keras.Model(self.encoder.input, self.quantizer.input)
+            head = keras.Model(self.encoder.input, self._own_quantizer().input)
             # Not an attribute that Keras tracks: it would save the encoder twice.
             object.__setattr__(self, "_head", head)
         return self.__dict__["_head"]
+
+    def _own_quantizer(self) -> BaseQuantizer:
+        if self.quantizer is None:
+            raise ValueError(f"{self.name} has no quantizer, hence no codes.")
+        return self.quantizer
 
     def _in_batches(
         self, function: Callable[[Tensor], Tensor], array: np.ndarray, batch_size: int

@@ -27,7 +27,7 @@ def make_adam(
         beta_1: Decay of the first moment.
         beta_2: Decay of the second moment.
         clip_value: Gradients are clipped elementwise to this size; None: not at all.
-        name: Of the optimizer.
+        name: Name of the optimizer.
 
     Example:
 

@@ -204,6 +204,7 @@ def test_launchers_know_a_file_with_records(tmp_path):
     assert any("activity" in name for name in rows[-1])
     results = json.loads((folder / "metrics.json").read_text())["results"]
     assert results["infomec"]["settings"]["discrete_latents"] is True
+    assert results["infomec"]["settings"]["discrete_latents"] is True
     assert np.shape(results["infomec"]["nmi"])[0] == 3
 
 

@@ -35,11 +35,6 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "protocol": get_args(Protocol),
 }
 
-# Methods whose latents are codes, with how their papers score them (`evaluation.py`).
-CODES = ("vq_vae", "qvae", "dvae", "factor_qvae", "factor_dvae_learned")
-VALUES = ("qlae", "qlae_global", "tripod", "tripod_naive", "ql_infowgan_gp")
-QUANTIZED = tuple(name for name, method in METHODS.items() if method.quantized)
-
 # Changing these between two starts does not change the result.
 OPERATIONAL = ("checkpoint_seconds", "threads", "data_dir")
 

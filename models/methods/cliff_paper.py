@@ -38,14 +38,14 @@ def cliff(
             and Cliff's criterion is the only loss, as for the synthetic data.
         num_latents: Number of latents.
         cliff_weight: Weight of the whole criterion.
-        univariate_weight: Of the entropies of one latent's cliffs.
-        bivariate_weight: Of the divergence between conditional cliffs.
-        uniform_weight: Of the divergence from the uniform.
-        bandwidth: Of the density estimates.
+        univariate_weight: Weight of the entropies of one latent's cliffs.
+        bivariate_weight: Weight of the divergence between conditional cliffs.
+        uniform_weight: Weight of the divergence from the uniform.
+        bandwidth: Bandwidth of the density estimates.
         beta: Weight of the beta-VAE's divergence beside a sum over pixels; None for
             an autoencoder without one.
-        reduction: Of the reconstruction loss over pixels.
-        seed: Of the choice of conditioning values.
+        reduction: Reduction of the reconstruction loss over pixels.
+        seed: Seed of the choice of conditioning values.
         **training: Arguments of `models.methods.common.model_from`.
     """
     criterion = qlayers.Cliff(
@@ -80,9 +80,9 @@ def hfs(
         num_latents: Number of latents.
         hfs_weight: Weight of the Hausdorff distance.
         num_pairs: Pairs of latents drawn at each step.
-        beta: See `cliff`.
-        reduction: Of the reconstruction loss over pixels.
-        seed: Of the choice of pairs.
+        beta: As in `cliff`.
+        reduction: Reduction of the reconstruction loss over pixels.
+        seed: Seed of the choice of pairs.
         **training: Arguments of `models.methods.common.model_from`.
     """
     support = qlayers.HausdorffFactorizedSupport(
@@ -111,9 +111,9 @@ def ioss(
         ioss_weight: Weight of the score.
         num_samples: Points drawn in the box of the support.
         trim: Share of the extremes that is left out.
-        beta: See `cliff`.
-        reduction: Of the reconstruction loss over pixels.
-        seed: Of the points.
+        beta: As in `cliff`.
+        reduction: Reduction of the reconstruction loss over pixels.
+        seed: Seed of the points.
         **training: Arguments of `models.methods.common.model_from`.
     """
     support = qlayers.IndependentSupport(

@@ -64,7 +64,7 @@ def factor_model_from(
     Args:
         parts: Parts with a total-correlation discriminator.
         name: Name of the method.
-        two_batches: See `FactorModel`.
+        two_batches: As in `FactorModel`.
         discriminator_optimizer: Arguments of `make_adam` for the discriminator.
         reconstruction: `"bce"` or `"mse"`.
         reduction: `"mean"` or `"sum"` over pixels.

@@ -54,7 +54,7 @@ def dvae(
         num_values: Size of the codebook.
         kl_weight: Weight of the divergence to the uniform prior.
         kl_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
-        temperature: Of the relaxed samples; by default `exp(-1e-5 * step)`.
+        temperature: Temperature of the relaxed samples; by default `exp(-1e-5 * step)`.
         learning_rate: By default the cosine schedule over 50,000 steps.
         **training: Arguments of `models.methods.common.model_from`.
     """
@@ -87,7 +87,7 @@ def qvae(
         kl_weight: Weight of the divergence to the uniform prior.
         kl_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
         distance: `"l1"` (paper) or `"squared_l2"` (public code).
-        temperature: Of the relaxed samples; by default `exp(-1e-5 * step)`.
+        temperature: Temperature of the relaxed samples; by default `exp(-1e-5 * step)`.
         learning_rate: By default the cosine schedule over 50,000 steps.
         **training: Arguments of `models.methods.common.model_from`.
     """
@@ -119,8 +119,8 @@ def factor_dvae_learned(
         kl_weight: Weight of the divergence to the uniform prior.
         tc_weight: Weight of the total correlation.
         kl_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
-        temperature: Of the relaxed samples; by default `exp(-1e-5 * step)`.
-        **training: See `factor_qvae`.
+        temperature: Temperature of the relaxed samples; by default `exp(-1e-5 * step)`.
+        **training: As in `factor_qvae`.
     """
     quantizer = _categorical(num_values, kl_weight, kl_reduction, temperature)
     return factorized_model(
@@ -154,7 +154,7 @@ def factor_qvae(
         tc_weight: Weight of the total correlation.
         kl_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
         distance: `"l1"` (paper) or `"squared_l2"` (public code).
-        temperature: Of the relaxed samples; by default `exp(-1e-5 * step)`.
+        temperature: Temperature of the relaxed samples; by default `exp(-1e-5 * step)`.
         **training: `learning_rate`, `discriminator_learning_rate`, `hidden_units`,
             `seed`, and arguments of `models.methods.common.factor_model_from`.
     """

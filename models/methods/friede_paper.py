@@ -62,7 +62,7 @@ def d_vae(
         num_latents: Number of latents.
         num_values: Number of categories.
         interval: First and last value of a latent.
-        noise_scale: Of the Gumbel noise; by default `rising_noise()`.
+        noise_scale: Scale of the Gumbel noise; by default `rising_noise()`.
         kl_weight: Weight of the divergence to the uniform prior.
         active_values: Masks of categories; see `OrderedCategoricalQuantizer`.
         supervision_weight: Weight of the supervised loss.
@@ -103,12 +103,12 @@ def factor_d_vae(
         tc_weight: Weight of the total correlation.
         num_values: Number of categories.
         interval: First and last value of a latent.
-        noise_scale: Of the Gumbel noise; by default `rising_noise()`.
+        noise_scale: Scale of the Gumbel noise; by default `rising_noise()`.
         kl_weight: Weight of the divergence to the uniform prior.
         active_values: Masks of categories; see `OrderedCategoricalQuantizer`.
-        supervision_weight: See `d_vae`.
+        supervision_weight: As in `d_vae`.
         label_sizes: Number of values of each labelled factor.
-        **training: See `factor_vae`.
+        **training: As in `factor_vae`.
     """
     quantizer = _ordered(num_values, interval, noise_scale, kl_weight, active_values)
     return factorized_model(

@@ -49,8 +49,8 @@ def beta_vae(
         beta: Weight of the divergence relative to a reconstruction loss that is
             *summed* over pixels; with a mean it is divided by their number.
         scale: How the encoder gives the scales; see `qlayers.GaussianLatent`.
-        reduction: Of the reconstruction loss over pixels, `"mean"` or `"sum"`.
-        **training: See `ae`.
+        reduction: `"mean"` or `"sum"` of the reconstruction loss over pixels.
+        **training: As in `ae`.
     """
     weight = weight_for_reduction(beta, networks, reduction)
     latent = qlayers.GaussianLatent(weight, scale=scale, name="gaussian")
@@ -77,8 +77,8 @@ def beta_tcvae(
             dimension-wise divergence have weight 1 (all relative to summed pixels).
         dataset_size: Number of images the minibatches are drawn from.
         scale: How the encoder gives the scales; see `qlayers.GaussianLatent`.
-        reduction: Of the reconstruction loss over pixels, `"mean"` or `"sum"`.
-        **training: See `ae`.
+        reduction: `"mean"` or `"sum"` of the reconstruction loss over pixels.
+        **training: As in `ae`.
     """
     one = weight_for_reduction(1.0, networks, reduction)
     decomposed = qlayers.MinibatchTotalCorrelation(
@@ -113,8 +113,8 @@ def bio_ae(
         num_latents: Number of latents.
         activity_weight: Weight of the latents' energy.
         nonnegative_weight: Weight of their negative part.
-        weight_decay: Of the kernels; the method's own energy on weights.
-        **training: See `ae`.
+        weight_decay: Decay of the kernels; the method's own energy on weights.
+        **training: As in `ae`.
     """
     energy = qlayers.ActivityEnergy(
         activity_weight, nonnegative_weight=nonnegative_weight, name="energy"
@@ -145,8 +145,8 @@ def vq_vae(
         quantize_weight: Weight of the quantization loss.
         commit_weight: Weight of the commitment loss.
         loss_reduction: `"mean"`, to match a mean over pixels, or `"sum"`.
-        weight_decay: Of the kernels.
-        **training: See `ae`.
+        weight_decay: Decay of the kernels.
+        **training: As in `ae`.
     """
     quantizer = qlayers.VectorQuantizer(
         num_codes,
@@ -184,8 +184,8 @@ def qlae(
         quantize_weight: Weight of the quantization loss.
         commit_weight: Weight of the commitment loss.
         loss_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
-        weight_decay: Of everything but biases and codebooks.
-        **training: See `ae`.
+        weight_decay: Decay of everything but biases and codebooks.
+        **training: As in `ae`.
     """
     quantizer = qlayers.LatentQuantizer(
         num_values,
@@ -205,7 +205,7 @@ def infowgan_gp(networks: Networks, num_latents: int, **options: Any) -> InfoGan
     Args:
         networks: Makes encoder and generator.
         num_latents: Number of latents.
-        **options: Of `models.info_gan.InfoGan`.
+        **options: Arguments of `models.info_gan.InfoGan`.
     """
     return InfoGan(networks, num_latents, quantizer=None, **options)
 
@@ -230,8 +230,8 @@ def ql_infowgan_gp(
         quantize_weight: Weight of the quantization loss.
         commit_weight: Weight of the commitment loss.
         loss_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
-        weight_decay: Of everything but biases and codebooks.
-        **options: Of `models.info_gan.InfoGan`.
+        weight_decay: Decay of everything but biases and codebooks.
+        **options: Arguments of `models.info_gan.InfoGan`.
     """
     quantizer = qlayers.LatentQuantizer(
         num_values,

@@ -51,7 +51,7 @@ def tripod(
             the penalty's gradient; see `studies/penalty_noise.py`.
         batch_fraction: Share of the batch the penalty is computed on.
         step_interval: The penalty is computed every so many steps.
-        seed: Of the perturbations.
+        seed: Seed of the perturbations.
         **training: Arguments of `models.methods.common.model_from`.
     """
     quantizer = qlayers.FiniteScalarQuantizer(num_values, name="quantizer")
@@ -110,7 +110,7 @@ def tripod_naive(
         commit_weight: Weight of the commitment loss.
         regularized_layers, num_perturbations, batch_fraction, step_interval: See
             `tripod`.
-        seed: Of the perturbations.
+        seed: Seed of the perturbations.
         **training: Arguments of `models.methods.common.model_from`.
     """
     quantizer = qlayers.LatentQuantizer(

@@ -30,7 +30,7 @@ def additive_decoder(
         block_sizes: Numbers of consecutive latents that form a block; their sum is
             `num_latents`. By default every latent is a block of its own.
         decoder: Function of this package that builds the decoder of a block.
-        name: Of the model.
+        name: Name of the model.
         **kwargs: Passed to `decoder`, such as `width`.
 
     Returns:

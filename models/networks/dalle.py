@@ -45,7 +45,7 @@ def dalle_encoder(
         variant: `"paper"`: the convolutions of a block have the width of the block.
             `"code"`: a quarter of it but for the last, and the branch is multiplied
             by 1/36 (one over the squared number of blocks) before it is added.
-        name: Of the model.
+        name: Name of the model.
 
     Returns:
         A functional model, image to vector, without an output activation.
@@ -105,7 +105,7 @@ def dalle_decoder(
         width: Multiplies every number of channels and units.
         variant: `"paper"`: 16 channels after the dense layer, blocks of full width.
             `"code"`: 64 channels, and blocks as in `dalle_encoder`.
-        name: Of the model.
+        name: Name of the model.
 
     Returns:
         A functional model, vector to image.

@@ -37,7 +37,7 @@ def locatello_encoder(
         variant: `"paper"`: 4x4 kernels throughout, as Cliff's appendix prints them.
             `"code"`: 2x2 kernels in the last two convolutions, as in
             disentanglement_lib and D-VAE's code.
-        name: Of the model.
+        name: Name of the model.
 
     Returns:
         A functional model, image to vector, without an output activation.
@@ -99,7 +99,7 @@ def locatello_decoder(
         num_latents: Size of the input vector.
         image_shape: `(height, width, channels)` of the output.
         width: Multiplies every number of channels and units.
-        name: Of the model.
+        name: Name of the model.
 
     Returns:
         A functional model, vector to image logits.

@@ -27,7 +27,7 @@ def mlp_encoder(
         num_outputs: Size of the output vector (2 in the paper).
         width: Multiplies every number of hidden units.
         hidden_units: Units of the hidden layers.
-        name: Of the model.
+        name: Name of the model.
 
     Returns:
         A functional model, vector to vector.

@@ -46,7 +46,7 @@ def residual_encoder(
         image_shape: `(height, width, channels)` of images in [0, 1].
         num_outputs: Size of the output vector.
         width: Multiplies every number of channels and units.
-        name: Of the model.
+        name: Name of the model.
 
     Returns:
         A functional model, image to vector, without an output activation.
@@ -109,7 +109,7 @@ def residual_decoder(
         normalize_outputs: Whether `block0`, `block1`, ... end with an instance
             normalization without scale and shift: the activation normalization of
             naive Tripod's Hessian penalty.
-        name: Of the model.
+        name: Name of the model.
 
     Returns:
         A functional model, vector to image logits.

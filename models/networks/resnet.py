@@ -42,7 +42,7 @@ def resnet_encoder(
         image_shape: `(height, width, channels)`, at least 32x32.
         num_outputs: Size of the output vector.
         width: Multiplies every number of channels and units.
-        name: Of the model.
+        name: Name of the model.
 
     Returns:
         A functional model, image to vector of batch-normalized latents.
@@ -93,7 +93,7 @@ def balls_decoder(
         width: Multiplies every number of channels and units.
         variant: `"paper"`: a leaky ReLU after the last transposed convolution too.
             `"code"`: none there.
-        name: Of the model.
+        name: Name of the model.
 
     Returns:
         A functional model, vector to image.

@@ -29,8 +29,8 @@ def spatial_broadcast_decoder(
         num_latents: Size of the input vector (2 for circles).
         image_shape: `(height, width, channels)` of the output, of any size.
         width: Multiplies the numbers of channels.
-        kernel_size: Of all three convolutions.
-        name: Of the model.
+        kernel_size: Kernel size of all three convolutions.
+        name: Name of the model.
 
     Returns:
         A functional model, vector to image logits.

@@ -49,7 +49,7 @@ def style_encoder(
             paper has 2; 0 is the cheapest network for small images.
         variant: `"paper"`: leaky slope 0.3, activation before normalization.
             `"code"`: leaky slope 0.2, normalization before activation.
-        name: Of the model.
+        name: Name of the model.
 
     Returns:
         A functional model, image to vector, without an output activation.
@@ -124,7 +124,7 @@ def style_decoder(
         variant: `"paper"`: leaky slope 0.3, affine style, 1x1 last convolution.
             `"code"`: leaky slope 0.2, ReLU on the style's scale and shift, 3x3 last
             convolution.
-        name: Of the model.
+        name: Name of the model.
 
     Returns:
         A functional model, vector to image logits.
@@ -150,7 +150,7 @@ def style_decoder(
     for stage, channels in enumerate(widths):
         for layer in range(preserving_layers + 1):
             label = f"stage{stage}_{layer}"
-            options = {"use_bias": False, "name": f"{label}_conv"}
+            options: dict[str, Any] = {"use_bias": False, "name": f"{label}_conv"}
             if layer == preserving_layers:
                 x = up_convolution(x, channels, uniform_by_fan_in, **options)
             else:
