@@ -18,6 +18,8 @@ from experiments.reporting.summary import (
     find_runs,
     format_table,
     group_runs,
+    passes_filter,
+    table_notes,
     table_rows,
 )
 from experiments.settings.command_line import launch
@@ -43,6 +45,8 @@ def main(arguments: Sequence[str]) -> int | None:
         )
     groups = group_runs(finished)
     print(format_table(*table_rows(groups)))
+    for note in table_notes(groups):
+        print(f"- {note}")
     for path in unfinished:
         print(f"Not finished, left out: {path}{_why(path)}")
     folder = Path(FLAGS.output or FLAGS.workdir[0])
@@ -76,7 +80,8 @@ def write_report(
     """Writes the table as Markdown and JSON, and the page."""
     headings, rows = table_rows(groups)
     table = format_table(headings, [[*map(_escaped, row)] for row in rows])
-    write_text(folder / "report.md", table + "\n")
+    notes = [f"- {_escaped(note)}\n" for note in table_notes(groups)]
+    write_text(folder / "report.md", "\n".join([table, "", *notes]))
     write_text(folder / "report.html", make_page(groups, title, runs_per_group))
     records = [
         {
@@ -86,7 +91,8 @@ def write_report(
             "scores": {
                 name: dataclasses.asdict(value) for name, value in group.scores.items()
             },
-            "paper": group.paper,
+            "passed_filter": [passes_filter(run.metrics) for run in group.runs],
+            "papers": [paper.to_dict() for paper in group.papers],
         }
         for group in groups
     ]

@@ -2,6 +2,8 @@
 
     python -m experiments.train --method=qlae --workdir=runs/qlae-0 --seed=0
     python -m experiments.train --profile=cpu --workdir=runs/quick --steps=2000
+    python -m experiments.train --reproduce=qlae:table1:qlae/shapes3d --workdir=runs/row
+    python -m experiments.train --reproduce=list
 
 The same command again continues where the last one stopped. --dry_run prints what
 would be run. Watch it with `tensorboard --logdir=runs`.
@@ -15,23 +17,31 @@ from absl import flags
 from experiments.settings import command_line, run_flags
 from experiments.settings.command_line import define_workdir, exit_code, launch
 from experiments.settings.config import resolve
-from experiments.settings.run_flags import define_run_flags, settings_from_flags
+from experiments.settings.run_flags import (
+    define_reproduce_flags,
+    define_run_flags,
+    list_of_rows,
+    recipe_from_flags,
+    settings_from_flags,
+)
 
 FLAGS = flags.FLAGS
 define_run_flags()
+define_reproduce_flags()
 for module in (run_flags, command_line):
     flags.adopt_module_key_flags(module)  # so that --help lists them
-define_workdir("Folder of the run.")
+define_workdir("Folder of the run.", unless=lambda: FLAGS.reproduce == "list")
 flags.DEFINE_bool("dry_run", False, "Print the resolved settings and stop.")
 flags.DEFINE_bool("pictures", True, "Write TensorBoard files and pictures.")
 
 
 def main(arguments: Sequence[str]) -> int | None:
+    if FLAGS.reproduce == "list":
+        print(list_of_rows())
+        return None
     settings, hyperparameters = settings_from_flags(FLAGS)
     config = resolve(
-        FLAGS.method,
-        FLAGS.dataset,
-        FLAGS.profile,
+        *recipe_from_flags(FLAGS),
         seed=FLAGS.seed,
         settings=settings,
         hyperparameters=hyperparameters,

@@ -10,8 +10,14 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from experiments.reporting.run_payload import passes_filter, run_payload
-from experiments.reporting.summary import COLUMNS, Group, table_rows
+from experiments.reporting.run_payload import run_payload
+from experiments.reporting.summary import (
+    COLUMNS,
+    Group,
+    passes_filter,
+    table_notes,
+    table_rows,
+)
 
 _ASSETS = Path(__file__).with_name("page_assets")
 _SCRIPTS = ("runtime.js", "page.js")
@@ -178,6 +184,28 @@ def make_table(groups: Sequence[Group]) -> str:
         body.append(f"<tr{kind}>{cells}</tr>")
     return (
         f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+        + make_notes(table_notes(groups))
+    )
+
+
+def make_notes(notes: Sequence[str]) -> str:
+    """What the table leaves out, and why; empty if nothing.
+
+    Args:
+        notes: What `summary.table_notes` made.
+
+    Example:
+
+    ```python
+    make_notes(["qlae on mini_shapes3d: Hsu et al. 2023: other settings: ..."])
+    ```
+    """
+    if not notes:
+        return ""
+    items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+    return (
+        '<details class="notes"><summary>Filters, and published numbers that do not '
+        f"stand here</summary><ul>{items}</ul></details>"
     )
 
 

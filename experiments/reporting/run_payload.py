@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.reporting.run_pictures import picture_uri, read_index
-from experiments.reporting.summary import COLUMNS, FinishedRun, Group
+from experiments.reporting.summary import COLUMNS, FinishedRun, Group, passes_filter
 from experiments.storage.run_directory import RunDirectory
 
 _MOST_POINTS = 300
@@ -72,24 +72,6 @@ def _facts(run: FinishedRun) -> str:
         if scores.get(name) is not None
     ]
     return ", ".join(facts)
-
-
-def passes_filter(metrics: dict[str, Any]) -> bool | None:
-    """Whether a run passed the reconstruction filter; None if it had none.
-
-    Args:
-        metrics: Content of a run's `metrics.json`.
-
-    Example:
-
-    ```python
-    passes_filter({"settings": {"psnr_threshold": None}})  # None
-    ```
-    """
-    settings = metrics.get("settings", {})
-    if settings.get("psnr_threshold") is None or settings.get("selection") == "last":
-        return None
-    return "value" in metrics["checkpoint"]
 
 
 def verdict(metrics: dict[str, Any]) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from experiments.reporting.comparison import Comparison, compare_with_papers
 from experiments.settings.config import RunConfig
-from experiments.settings.published import published
 from experiments.settings.scores import COLUMNS
 from experiments.storage.run_directory import RunDirectory
 
@@ -59,18 +59,37 @@ class Group:
         label: Method, and what distinguishes it from other groups of the method.
         runs: The runs, by seed.
         scores: Interval of each score.
-        paper: What the method's paper reports, see `published`.
+        papers: What the papers print for the method and dataset, each with what keeps
+            it apart.
     """
 
     label: str
     runs: tuple[FinishedRun, ...]
     scores: dict[str, Interval]
-    paper: dict[str, Any] | None
+    papers: tuple[Comparison, ...]
 
     @property
     def dataset(self) -> str:
         """Name of the dataset."""
         return self.runs[0].config.dataset
+
+
+def passes_filter(metrics: dict[str, Any]) -> bool | None:
+    """Whether a run passed the reconstruction filter; None if it had none.
+
+    Args:
+        metrics: Content of a run's `metrics.json`.
+
+    Example:
+
+    ```python
+    passes_filter({"settings": {"psnr_threshold": None}})  # None
+    ```
+    """
+    settings = metrics.get("settings", {})
+    if settings.get("psnr_threshold") is None or settings.get("selection") == "last":
+        return None
+    return "value" in metrics["checkpoint"]
 
 
 def find_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], list[Path]]:
@@ -149,8 +168,11 @@ def _make_group(
         name: interval([run.metrics["scores"].get(name) for run in runs])
         for name in names
     }
-    paper = published(config.method, config.dataset)
-    return Group(_label(config, others), runs, scores, paper)
+    protocols = {
+        run.metrics.get("settings", {}).get("protocol", config.protocol) for run in runs
+    }
+    papers = compare_with_papers(config, scores, protocols)
+    return Group(_label(config, others), runs, scores, tuple(papers))
 
 
 def _label(config: RunConfig, others: Sequence[RunConfig]) -> str:
@@ -173,25 +195,42 @@ def _flat(config: RunConfig) -> dict[str, Any]:
 
 
 def table_rows(groups: Sequence[Group]) -> tuple[list[str], list[list[str]]]:
-    """Headings and cells of the table; a paper's row follows ours."""
+    """Headings and cells of the table; rows of papers with our settings follow ours."""
     used = [name for name in COLUMNS if any(name in group.scores for group in groups)]
     headings = ["dataset", "model", "runs", *(COLUMNS[name] for name in used)]
     rows = []
     for group in groups:
         cells = [str(group.scores.get(name, "")) for name in used]
         rows.append([group.dataset, group.label, str(len(group.runs)), *cells])
-        if group.paper is not None:
-            printed = [_printed(group.paper["scores"].get(name)) for name in used]
-            source = f"  {group.paper['source']}"
-            rows.append([group.paper["dataset"], source, "", *printed])
+        for paper in group.papers:
+            if paper.cells:
+                printed = [str(paper.cells.get(name, "")) for name in used]
+                seeds = "" if paper.seeds is None else str(paper.seeds)
+                rows.append([paper.dataset, f"  {paper.source}", seeds, *printed])
     return headings, rows
 
 
-def _printed(value: tuple[float, float | None] | None) -> str:
-    if value is None:
-        return ""
-    mean, width = value
-    return f"{mean:g}" if width is None else f"{mean:g} ± {width:g}"
+def table_notes(groups: Sequence[Group]) -> list[str]:
+    """What the table cannot say, a sentence each.
+
+    How many runs passed their filter, and what keeps published numbers from standing
+    beside runs.
+    """
+    notes = []
+    for group in groups:
+        found = [_filter_note(group), *(paper.note() for paper in group.papers)]
+        name = f"{group.label} on {group.dataset}"
+        notes += [f"{name}: {note}" for note in found if note is not None]
+    return notes
+
+
+def _filter_note(group: Group) -> str | None:
+    judged = [run for run in group.runs if passes_filter(run.metrics) is not None]
+    if not judged:
+        return None
+    passed = sum(bool(passes_filter(run.metrics)) for run in judged)
+    threshold = judged[0].metrics["settings"]["psnr_threshold"]
+    return f"{passed} of {len(judged)} runs passed the filter of {threshold:g} dB."
 
 
 def format_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -37,11 +37,18 @@ def launch(main: Callable[[Sequence[str]], int | None]) -> None:
     app.run(guarded)
 
 
-def define_workdir(text: str) -> None:
-    """Defines the flag that every command on runs needs."""
+def define_workdir(text: str, unless: Callable[[], bool] = lambda: False) -> None:
+    """Defines the flag that every command on runs needs.
+
+    Args:
+        text: Help of the flag.
+        unless: Whether the command needs no folder this time.
+    """
     flags.DEFINE_string("workdir", None, text)
     flags.register_validator(
-        "workdir", bool, message="Name a folder, for example --workdir=runs/first."
+        "workdir",
+        lambda value: bool(value) or unless(),
+        message="Name a folder, for example --workdir=runs/first.",
     )
 
 

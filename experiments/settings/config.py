@@ -12,6 +12,7 @@ from experiments.settings.hyperparameters import (
     check_values,
     resolve_schedules,
 )
+from experiments.settings.published import row_of_profile
 from experiments.settings.recipes import PROFILES, recipe
 from models import METHODS, Method
 from models.networks.choice import FAMILIES, NetworkName
@@ -154,7 +155,7 @@ def resolve(
     Args:
         method: Name of the method.
         dataset: Name of the dataset.
-        profile: `"paper"` or `"cpu"`.
+        profile: `"paper"`, `"cpu"`, or the address of a published row.
         seed: Seed of the run.
         settings: Fields of `RunConfig` to set instead of the recipe's.
         hyperparameters: Hyperparameters to set instead of the recipe's.
@@ -167,7 +168,8 @@ def resolve(
     """
     _check_name("method", method, METHODS)
     _check_name("dataset", dataset, datasets.names())
-    _check_name("profile", profile, PROFILES)
+    if row_of_profile(profile) is None:
+        _check_name("profile", profile, PROFILES)
     values, chosen = recipe(method, dataset, profile)
     given = dict(settings or {})
     if "network" in given and given["network"] != values["network"]:

@@ -12,7 +12,7 @@ from models import METHODS
 
 _NOT_NEGATIVE = ("weight_decay", "beta_1", "beta_2", "clip_value")
 
-_SCHEDULE = re.compile(r"^(cosine|exponential)\(([^,()]+),([^,()]+)\)$")
+_SCHEDULE = re.compile(r"^(cosine|exponential)\(([^,()]+),([^,()]+)(?:,([^,()]+))?\)$")
 
 
 def check_known(method: str, names: Mapping[str, Any]) -> None:
@@ -76,7 +76,8 @@ def resolve_schedules(values: Mapping[str, Any], steps: int) -> dict[str, Any]:
     """Turns schedules written as text into the serialized schedules of Keras.
 
     `cosine(first, last)` is half a cosine, `exponential(first, last)` a geometric
-    sequence; both run over the whole training.
+    sequence; both run over the whole training. A third number is the steps they take
+    instead: `cosine(first, last, steps)` stays at `last` from then on.
 
     Args:
         values: Hyperparameters.
@@ -92,13 +93,14 @@ def _schedule(value: Any, steps: int) -> Any:
     if match is None:
         return value
     kind, first, last = match[1], float(match[2]), float(match[3])
-    if first <= 0 or last <= 0:
+    length = int(float(match[4])) if match[4] else steps
+    if min(first, last, length) <= 0:
         raise ValueError(f"A schedule needs positive values, received {value!r}.")
     schedules = keras.optimizers.schedules
     if kind == "cosine":
-        made = schedules.CosineDecay(first, decay_steps=steps, alpha=last / first)
+        made = schedules.CosineDecay(first, decay_steps=length, alpha=last / first)
     else:
         made = schedules.ExponentialDecay(
-            first, decay_steps=steps, decay_rate=last / first
+            first, decay_steps=length, decay_rate=last / first
         )
     return schedules.serialize(made)

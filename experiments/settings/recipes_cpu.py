@@ -1,11 +1,17 @@
 """The profile `cpu`: small images and networks, minutes instead of days.
 
-Rows override those of the papers (`recipes.py`) and are meant for `mini_shapes3d`.
+Rows override those of the papers (`published/`) and are meant for `mini_shapes3d`.
 """
 
 from typing import Any
 
-CPU_EVERY_RUN: dict[str, Any] = {"evaluation_size": 5_000, "log_every": 50}
+# One protocol for all methods, so that they can be compared with each other.
+CPU_EVERY_RUN: dict[str, Any] = {
+    "evaluation_size": 5_000,
+    "log_every": 50,
+    "metrics": "standard",
+    "protocol": "paper",
+}
 
 # In dB, at 32x32: what QLAE reaches after some 2,500 steps, when colours, shape and
 # size are plain to see. Before, latents that say little look modular.
@@ -53,7 +59,9 @@ _FAST_CODES = {"distance": "squared_l2"}
 _SHORT_SCHEDULES = {
     "learning_rate": "cosine(1e-3, 1e-5)",
     "temperature": "exponential(1.0, 0.37)",
+    "kl_reduction": "sum",
 }
+_FACTOR_SCHEDULES = {**_SHORT_SCHEDULES, "discriminator_learning_rate": 1e-3}
 
 CPU_METHODS: dict[str, dict[str, Any]] = {
     "ae": _SMALL_STYLE,
@@ -67,9 +75,9 @@ CPU_METHODS: dict[str, dict[str, Any]] = {
     "ql_infowgan_gp": _PIECES,
     "dvae": {**_SMALL_STYLE, **_SHORT_SCHEDULES},
     "qvae": {**_SMALL_STYLE, **_SHORT_SCHEDULES, **_FAST_CODES},
-    "factor_dvae_learned": {**_TWO_HALVES, **_SHORT_SCHEDULES},
-    "factor_qvae": {**_TWO_HALVES, **_SHORT_SCHEDULES, **_FAST_CODES},
-    "factor_vae": {**_TWO_HALVES, "learning_rate": 1e-3},
+    "factor_dvae_learned": {**_TWO_HALVES, **_FACTOR_SCHEDULES},
+    "factor_qvae": {**_TWO_HALVES, **_FACTOR_SCHEDULES, **_FAST_CODES},
+    "factor_vae": {**_TWO_HALVES, "learning_rate": 1e-3, "two_batches": True},
     "d_vae": {**_SMALL_STYLE, "learning_rate": 1e-3},
     "factor_d_vae": {
         **_SMALL_STYLE,
@@ -88,6 +96,7 @@ CPU_METHODS: dict[str, dict[str, Any]] = {
         "width": 0.125,
         "encoder_options": {},
         "decoder_options": {},
+        "reduction": "mean",
     },
 }
 

@@ -1,11 +1,13 @@
 """The flags that describe a run, and the config they make."""
 
-from typing import Any
+from typing import Any, get_args
 
 from absl import flags
 
 from experiments.settings.config import CHOICES
 from experiments.settings.hyperparameters import parse_assignment, parse_value
+from experiments.settings.published import find, profile_of, published_rows
+from experiments.settings.published.record import Variant
 from experiments.settings.recipes import PROFILES
 from models import METHODS
 from qlayers import datasets
@@ -91,11 +93,17 @@ def define_run_flags(with_names: bool = True) -> None:
     )
     flags.DEFINE_enum(
         "metrics",
-        "standard",
+        None,
         CHOICES["metrics"],
-        "Final metrics; fast leaves out DCI, all adds what takes minutes.",
+        "Final metrics; fast leaves out DCI, all adds what takes minutes. Default: the "
+        "recipe's.",
     )
-    flags.DEFINE_enum("protocol", "paper", CHOICES["protocol"], "InfoMEC's protocol.")
+    flags.DEFINE_enum(
+        "protocol",
+        None,
+        CHOICES["protocol"],
+        "InfoMEC's protocol. Default: the recipe's.",
+    )
     flags.DEFINE_enum(
         "strategy", "none", CHOICES["strategy"], "tf.distribute strategy."
     )
@@ -111,6 +119,52 @@ def define_run_flags(with_names: bool = True) -> None:
         "checkpoint_seconds", 4.0, "Longest training time between checkpoints."
     )
     flags.DEFINE_integer("threads", 0, "Threads of TensorFlow; 0 for all cores.")
+
+
+def define_reproduce_flags() -> None:
+    """Defines the flags that take a published row as the recipe."""
+    flags.DEFINE_string(
+        "reproduce",
+        None,
+        "Address of a published row, such as qlae:table1:qlae/shapes3d: sets method, "
+        "dataset and recipe. 'list' prints all rows.",
+    )
+    flags.DEFINE_enum(
+        "variant",
+        "text",
+        get_args(Variant),
+        "With --reproduce: what the paper's text says, or what the authors' public "
+        "code ran where it differs.",
+    )
+
+
+def recipe_from_flags(values: Any) -> tuple[str, str, str]:
+    """Method, dataset and profile: those of --reproduce, or of their own flags.
+
+    Args:
+        values: absl's `FLAGS`.
+    """
+    if values.reproduce is None:
+        if values["variant"].present:
+            raise ValueError("--variant needs --reproduce.")
+        return values.method, values.dataset, values.profile
+    row = find(values.reproduce)
+    if row.missing is not None or row.method is None or row.dataset is None:
+        raise ValueError(f"{row.address} is {row.status}.")
+    for name, same in (("method", row.method), ("profile", None)):
+        if values[name].present and getattr(values, name) != same:
+            raise ValueError(f"--reproduce sets the {name}: leave out --{name}.")
+    # Another dataset is allowed if the row's settings suit it.
+    dataset = values.dataset if values["dataset"].present else row.dataset
+    return row.method, dataset, profile_of(row.address, values.variant)
+
+
+def list_of_rows() -> str:
+    """All published rows, a line each."""
+    width = max(len(row.address) for row in published_rows())
+    return "\n".join(
+        f"{row.address:<{width}}  {row.status}" for row in published_rows()
+    )
 
 
 def described_methods() -> str:
@@ -142,6 +196,8 @@ def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         "width",
         "psnr_threshold",
         "select",
+        "metrics",
+        "protocol",
     ):
         if getattr(values, name) is not None:
             settings[name] = getattr(values, name)
@@ -152,8 +208,6 @@ def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         if given:
             settings[f"{name}_options"] = dict(map(parse_assignment, given))
     for name in (
-        "metrics",
-        "protocol",
         "strategy",
         "jit",
         "mixed_precision",

@@ -346,3 +346,22 @@ def test_projector_in_a_browser(tmp_path):
         browser.wait_for(text, seconds=120)
         assert browser.run(text.replace("Points: 1000", "1-step-2"))
         (tmp_path / "projector.png").write_bytes(browser.screenshot())
+
+
+def test_reproduce_takes_a_published_row(tmp_path):
+    code, output, _ = launch("train", "--reproduce=list")
+    assert code == 0
+    assert re.search(r"^qlae:table1:qlae/shapes3d +runs", output, re.MULTILINE)
+    assert re.search(
+        r"^friede:table1:selection/dsprites +not here, because", output, re.M
+    )
+    row = "--reproduce=tripod:table1:tripod_no_nhp/isaac3d"
+    flags = [row, "--variant=code", f"--workdir={tmp_path / 'row'}", "--dry_run"]
+    code, output, _ = launch("train", *flags, "--seed=3")
+    assert code == 0
+    config = json.loads(output[: output.rindex("}") + 1])
+    found = [config[name] for name in ("method", "dataset", "steps", "protocol")]
+    assert found == ["tripod", "isaac3d", 250_000, "tripod"]
+    assert config["hyperparameters"]["nhp_weight"] == 0.0
+    assert config["hyperparameters"]["learning_rate"] == 2e-4
+    assert config["profile"] == "tripod:table1:tripod_no_nhp/isaac3d@code"

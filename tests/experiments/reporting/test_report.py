@@ -18,9 +18,9 @@ from experiments.reporting.summary import (
     format_table,
     group_runs,
     interval,
+    table_notes,
     table_rows,
 )
-from experiments.settings.published import published
 from experiments.storage.files import read_json, write_json
 from experiments.storage.run_directory import RunDirectory
 from tests.experiments.reporting.browser import Browser
@@ -62,21 +62,43 @@ def test_runs_are_grouped_by_everything_but_their_seed(study):
     assert half == pytest.approx(12.706 * 0.05, abs=1e-3)
 
 
-def test_table_stands_beside_the_paper(study):
-    headings, rows = table_rows(group_runs(find_runs([study])[0]))
+def test_table_has_no_published_row_with_other_settings(study):
+    """Short runs of small networks on other images are none of the papers' rows."""
+    groups = group_runs(find_runs([study])[0])
+    headings, rows = table_rows(groups)
     assert headings == ["dataset", "model", "runs", "InfoM", "PSNR (dB)"]
     assert rows[0] == ["mini_shapes3d", "ae", "1", "0.30", "31.2"]
-    assert rows[1] == ["shapes3d", "  Hsu et al. 2023", "", "0.36 ± 0.03", "36.8 ± 0.3"]
+    assert [row[1][:4] for row in rows] == ["ae", "qlae", "qlae"]
     lines = format_table(headings, rows).splitlines()
     assert len({len(line) for line in lines}) == 1
+    notes = table_notes(groups)
+    # Two papers train AE on Shapes3D, three train QLAE.
+    assert len([note for note in notes if note.startswith("ae ")]) == 2
+    assert len([note for note in notes if note.startswith("qlae (")]) == 6
+    ours = next(note for note in notes if note.startswith("qlae (weight_decay=0.5)"))
+    assert "dataset mini_shapes3d (there shapes3d)" in ours
+    assert "steps 12 (there 200000)" in ours
 
 
-def test_published_numbers():
-    tripod = published("tripod", "isaac3d")["scores"]
-    assert tripod["infomec/modularity"] == (0.84, None)
-    assert tripod["infomec/compactness"] == (0.68, None)
-    assert published("cliff", "balls")["scores"] == {"mcc/mcc": (0.5206, 0.04)}
-    assert published("qlae", "circles") is None
+def test_notes_say_who_passed_the_filter(tmp_path):
+    threshold = {"psnr_threshold": 30.0}
+    passed = {"step": 6, "value": 0.5, "scores": {"psnr/psnr": 31.0}}
+    for seed, checkpoint in ((0, passed), (1, {"step": 12, "note": "none passes"})):
+        folder = make_run(
+            tmp_path / f"{seed}", {"infomec/modularity": 0.5}, seed=seed, **threshold
+        )
+        file = folder / "metrics.json"
+        settings = {**threshold, "selection": "infom"}
+        changes = {"checkpoint": checkpoint, "settings": settings}
+        write_json(file, {**read_json(file), **changes})
+    groups = group_runs(find_runs([tmp_path])[0])
+    assert table_notes(groups)[0] == (
+        "qlae on mini_shapes3d: 1 of 2 runs passed the filter of 30 dB."
+    )
+    write_report(groups, tmp_path, "Filter")
+    assert read_json(tmp_path / "report.json")[0]["passed_filter"] == [True, False]
+    for name in ("report.md", "report.html"):
+        assert "1 of 2 runs passed the filter" in (tmp_path / name).read_text()
 
 
 def test_unfinished_runs_are_named(study):
@@ -189,7 +211,8 @@ def test_report_files_escape_what_runs_call_things(study):
     write_report(groups, study, "Study")
     text = (study / "report.md").read_text()
     assert "<script" not in text
-    bars = {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines()}
+    table = text.partition("\n\n")[0].splitlines()
+    bars = {len(re.findall(r"(?<!\\)\|", line)) for line in table}
     assert len(bars) == 1
     assert "<script>alert" not in (study / "report.html").read_text()
 
@@ -198,6 +221,10 @@ def test_report_files(study):
     groups = group_runs(find_runs([study])[0])
     write_report(groups, study, "Study")
     assert "Hsu et al. 2023" in (study / "report.md").read_text()
+    assert "Hsu et al. 2023" in (study / "report.html").read_text()
+    found = read_json(study / "report.json")
+    differences = found[0]["papers"][0]["differences"]
+    assert "dataset mini_shapes3d (there shapes3d)" in differences
     assert (study / "report.html").read_text().startswith("<!DOCTYPE html>")
 
 
@@ -252,7 +279,9 @@ def test_sliders_show_decoded_images(study, tmp_path):
         assert (
             browser.run("return document.querySelectorAll('#run option').length") == 3
         )
-        assert browser.run("return document.querySelectorAll('tr.paper').length") == 3
+        assert browser.run("return document.querySelectorAll('tr.paper').length") == 0
+        notes = "return document.querySelectorAll('.notes li').length"
+        assert browser.run(notes) == 8
         assert browser.run(pixel)[:3] == cell_color(0, 0, 1)
         for latent in range(3):
             for value in (0, STEPS - 1):

@@ -1,0 +1,334 @@
+"""The published rows: complete, as printed, and each of them trains."""
+
+import json
+import math
+from collections import Counter
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+
+from experiments.running.setup import build_model
+from experiments.settings.config import resolve
+from experiments.settings.published import (
+    PAPERS,
+    find,
+    paper_recipe,
+    profile_of,
+    published_rows,
+    row_of_profile,
+)
+from experiments.settings.published.record import Cell
+from experiments.settings.published.registry import home
+from experiments.settings.published.tables import parse_cell
+from experiments.settings.recipes import recipe
+from experiments.settings.run_flags import recipe_from_flags
+from models import METHODS
+from qlayers import datasets
+
+ROWS = published_rows()
+RUNNABLE = [row for row in ROWS if row.runs]
+
+# Printed lines of each table times its datasets, counted in the papers.
+PRINTED = {
+    ("qlae", "table1"): 7 * 5,
+    ("qlae", "table2"): 7 * 5,
+    ("qlae", "table12"): 12,
+    ("qlae", "table13"): 12,
+    ("qlae", "table14"): 12,
+    ("qlae", "table15"): 12,
+    ("qlae", "table16"): 12,
+    ("tripod", "table1"): 7 * 5,
+    ("tripod", "table6"): 4,
+    ("factor_qvae", "table1"): 9 * 3,
+    ("factor_qvae", "table2"): 10,
+    ("friede", "table1"): 9 * 6 - 5 * 2,  # ten cells are n.a.
+    ("friede", "table5"): 8 * 6 - 5 * 2,
+    ("friede", "table6"): 6,  # a column is a row here
+    ("friede", "table7"): 4 * 6,
+    ("cliff", "table2"): 3,
+    ("cliff", "table3"): 3,
+    ("cliff", "section3.1"): 2,
+}
+
+
+def test_every_printed_row_has_a_record():
+    assert Counter((row.paper, row.table) for row in ROWS) == PRINTED
+    assert len({row.address for row in ROWS}) == len(ROWS)
+
+
+# Read in the papers: address, score, value, lower and upper end, kind of interval.
+CELLS = """
+qlae:table1:qlae/shapes3d infomec/modularity 0.91 - - none
+qlae:table1:ae/isaac3d infomec/compactness 0.15 - - none
+qlae:table2:vq_vae_no_decay/falcor3d infomec/explicitness 0.07 - - none
+qlae:table12:ql_infowgan_gp/aggregated psnr/psnr 22 20 24 95 %
+qlae:table13:qlae_no_decay/shapes3d infomec/explicitness 0.985 0.976 0.994 95 %
+tripod:table1:tripod/mpi3d infomec/compactness 0.53 - - none
+tripod:table1:tripod_finer/isaac3d dci/completeness 0.63 - - none
+tripod:table1:beta_tcvae/aggregated infomec/explicitness 0.77 - - none
+factor_qvae:table1:qlae/mpi3d dci_gradient_boosting/informativeness 0.76 - - none
+factor_qvae:table1:dvae/isaac3d psnr/mse 0.00036 - - none
+factor_qvae:table2:factor_qvae-64x16/shapes3d infomec/modularity 0.51 - - none
+friede:table1:selection/dsprites mig/mig 0.395 - - none
+friede:table5:factor_vae/mpi3d mig/mig - 0.069 0.313 quartiles
+friede:table6:d_vae/shapes3d dci_gradient_boosting/disentanglement 0.728 0.681 0.782 quartiles
+friede:table6:d_vae/cars3d sap/sap 0.014 0.008 0.022 quartiles
+friede:table7:factor_d_vae_masked/smallnorb mig/mig 0.336 0.268 0.373 quartiles
+cliff:table2:ioss/balls mcc/mcc 0.6051 0.5493 0.6609 standard error
+cliff:table3:beta_vae/shapes3d mig/mig 0.246 0.2295 0.2625 standard error
+cliff:section3.1:cliff/grid2d mcc/mcc 0.941 0.932 0.95 not stated
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("line", CELLS.strip().splitlines())
+def test_printed_cells(line):
+    address, score, *numbers, kind = line.split(maxsplit=5)
+    cell = find(address).cells[score]
+    assert cell.kind == kind
+    for found, text in zip((cell.value, cell.low, cell.high), numbers, strict=True):
+        assert found == (None if text == "-" else pytest.approx(float(text)))
+
+
+def test_cells_as_text():
+    assert str(parse_cell("0.91±0.02", "95 %")) == "0.91 ± 0.02"
+    assert str(parse_cell("80.33±2.60", "standard error", 0.01)) == (
+        "0.8033 ± 0.026 (s.e.)"
+    )
+    assert str(parse_cell("17.4[13.2,20.0]", "quartiles")) == "17.4 [13.2, 20]"
+    assert str(parse_cell("[13.2,20.0]", "quartiles")) == "[13.2, 20]"
+    assert parse_cell("0.5") == Cell(0.5)
+    for text in ("", "0.5+-0.1", "n.a."):
+        with pytest.raises(ValueError, match="Expected a number"):
+            parse_cell(text)
+
+
+def test_aggregated_rows_are_the_means_of_their_datasets():
+    """The papers' own averages, to the rounding of two digits."""
+    for row in ROWS:
+        if not row.row.endswith("/aggregated") or row.table == "table12":
+            continue
+        name = row.row.partition("/")[0]
+        for score, cell in row.cells.items():
+            parts = [
+                find(f"{row.paper}:{row.table}:{name}/{dataset}").cells[score].value
+                for dataset in ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
+            ]
+            assert cell.value == pytest.approx(np.mean(parts), abs=0.0151), (
+                row.address,
+                score,
+            )
+
+
+def test_tables_of_one_paper_agree():
+    """Tables 1 and 2 of QLAE are the rounded means of tables 13 to 16."""
+    tables = {"shapes3d": 13, "mpi3d": 14, "falcor3d": 15, "isaac3d": 16}
+    for row in ROWS:
+        if row.paper != "qlae" or row.table not in ("table1", "table2") or not row.runs:
+            continue
+        full = find(f"qlae:table{tables[row.dataset]}:{row.row}")
+        assert full.recipe() == row.recipe()
+        for score, cell in row.cells.items():
+            printed = full.cells[score]
+            half = printed.high - printed.value
+            # An interval has one digit, and its mean ends with that digit.
+            digit = 10.0 ** math.floor(math.log10(half)) if half else 0.01
+            assert cell.value == pytest.approx(printed.value, abs=digit / 2 + 0.0051)
+
+
+def test_scoring_names_an_estimator_for_every_cell():
+    for row in ROWS:
+        for score in row.cells:
+            metric = score.partition("/")[0]
+            assert row.scoring.estimators.get(metric), (row.address, score)
+        if any(score.startswith("infomec") for score in row.cells):
+            assert row.scoring.protocol is not None
+        boosted = any(score.startswith("dci_gradient") for score in row.cells)
+        assert not boosted or row.scoring.metrics == "all"
+
+
+def test_a_row_that_cannot_run_says_why():
+    for row in ROWS:
+        assert row.status.startswith(("runs", "differs in ", "not here, because "))
+        if row.runs:
+            assert row.method in METHODS
+            assert row.dataset in datasets.names()
+        else:
+            assert row.status == f"not here, because {row.missing}"
+    with pytest.raises(ValueError, match="not here, because it is an average"):
+        find("tripod:table1:tripod/aggregated").recipe()
+
+
+def test_every_method_has_one_home():
+    homes = Counter(m for module in PAPERS.values() for m in module.METHODS)
+    assert set(homes.values()) == {1}
+    assert set(homes) == set(METHODS)
+    assert home("nobody's") is None
+    assert paper_recipe("nobody's", "shapes3d") is None
+
+
+def test_recipes_are_rows():
+    for method, dataset, address in (
+        ("qlae", "mpi3d", "qlae:table1:qlae/mpi3d"),
+        ("tripod", "isaac3d", "tripod:table1:tripod/isaac3d"),
+        ("beta_vae", "dsprites", "friede:table1:beta_vae/dsprites"),
+        ("factor_vae", "shapes3d", "friede:table1:factor_vae/shapes3d"),
+        ("cliff", "balls", "cliff:table2:cliff/balls"),
+    ):
+        assert recipe(method, dataset) == recipe(method, dataset, address)
+
+
+def test_addresses_and_profiles():
+    assert row_of_profile("paper") is None
+    address = "qlae:table1:qlae/shapes3d"
+    assert profile_of(address) == address
+    row, variant = row_of_profile(profile_of(address, "code"))
+    assert (row.address, variant) == (address, "code")
+    with pytest.raises(ValueError, match="Near it: qlae:table1:qlae/shapes3d"):
+        find("qlae:table1:qlea/shapes3d")
+    with pytest.raises(ValueError, match="Unknown variant 'text2'"):
+        profile_of(address, "text2")
+    with pytest.raises(ValueError, match="is the method 'qlae' on 'shapes3d'"):
+        resolve("ae", "shapes3d", address)
+    assert resolve("qlae", "mini_shapes3d", address).dataset == "mini_shapes3d"
+
+
+class _Flags(dict):
+    """Flags as absl holds them: those given are present."""
+
+    def __init__(self, **given):
+        values = {"method": "qlae", "dataset": "mini_shapes3d", "profile": "paper"}
+        values |= {"reproduce": None, "variant": "text"}
+        super().__init__(
+            (name, SimpleNamespace(present=name in given)) for name in values
+        )
+        vars(self).update({**values, **given})
+
+
+def test_flags_of_reproduce():
+    address = "tripod:table1:tripod/mpi3d"
+    assert recipe_from_flags(_Flags()) == ("qlae", "mini_shapes3d", "paper")
+    given = _Flags(reproduce=address, variant="code")
+    assert recipe_from_flags(given) == ("tripod", "mpi3d", f"{address}@code")
+    for wrong, message in (
+        ({"reproduce": address, "method": "ae"}, "leave out --method"),
+        ({"reproduce": address, "profile": "cpu"}, "leave out --profile"),
+        ({"reproduce": "tripod:table1:tripod/aggregated"}, "it is an average"),
+        ({"reproduce": "tripod"}, "There is no published row 'tripod'"),
+        ({"variant": "code"}, "--variant needs --reproduce"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            recipe_from_flags(_Flags(**wrong))
+
+
+def test_code_changes_only_what_it_names():
+    for row in RUNNABLE:
+        text, code = row.recipe(), row.recipe("code")
+        named = {name for difference in row.code for name in difference.sets}
+        assert {n for n in {*text, *code} if text.get(n) != code.get(n)} == named
+
+
+@pytest.mark.parametrize("variant", ["text", "code"])
+def test_every_record_resolves(variant):
+    for row in RUNNABLE:
+        config = resolve(row.method, row.dataset, profile_of(row.address, variant))
+        assert config.evaluation_size == row.scoring.samples
+        assert config.select == row.scoring.select
+        assert config.protocol == (row.scoring.protocol or "paper")
+        for name in row.grid:
+            assert config.hyperparameters[name] in row.grid[name], row.address
+
+
+# What a record trains at a tiny size. The networks are the row's, with few channels.
+_TINY = {"image_size": 32, "width": 1 / 32, "batch_size": 10, "steps": 2}
+_TINY |= {"evaluate_every": 2, "log_every": 1, "evaluation_size": 20}
+_SMALL = {"hidden_units": [4, 4], "num_codes": 8, "code_dim": 2, "num_samples": 20}
+
+
+def _tiny_config(row, variant):
+    wanted = resolve(row.method, row.dataset, profile_of(row.address, variant))
+    small = {name: _SMALL[name] for name in _SMALL if name in wanted.hyperparameters}
+    if wanted.hyperparameters.get("code_dim") == 1:
+        del small["code_dim"]
+    settings = dict(_TINY)
+    if wanted.num_labels:
+        settings["num_labels"] = 10
+    return resolve(
+        row.method,
+        row.dataset,
+        profile_of(row.address, variant),
+        settings=settings,
+        hyperparameters=small,
+    )
+
+
+def _train_two_steps(row, variant):
+    config = _tiny_config(row, variant)
+    random = np.random.default_rng(0)
+    sizes = _factor_sizes(row)
+    shape = (2,) if config.network == "mlp" else (32, 32, 3)
+    dataset = SimpleNamespace(image_shape=shape, factor_sizes=sizes)
+    model = build_model(config, dataset)
+    # Two steps are not worth a graph.
+    model.compile(run_eagerly=True)
+    images = random.random((20, *shape), dtype="float32")
+    data = (images,)
+    if config.num_labels:
+        labels = np.stack([random.integers(0, size, 20) for size in sizes], axis=1)
+        data = (images, (images, labels))
+    before = [np.array(weight) for weight in model.trainable_variables]
+    history = model.fit(*data, batch_size=10, epochs=1, verbose=0).history
+    losses = [v for name, values in history.items() if "loss" in name for v in values]
+    assert losses
+    assert np.isfinite(losses).all()
+    moved = [
+        not np.array_equal(old, np.array(new))
+        for old, new in zip(before, model.trainable_variables, strict=True)
+    ]
+    assert np.mean(moved) > 0.5
+    keras.backend.clear_session()
+
+
+def _factor_sizes(row):
+    from experiments.settings.published.friede import FACTOR_SIZES
+
+    return FACTOR_SIZES.get(row.dataset, (3, 3))
+
+
+def _distinct(rows):
+    """One row of all that train alike."""
+    found = {}
+    for row in rows:
+        for variant in ("text", "code"):
+            recipe = row.recipe(variant)
+            for name in ("evaluation_size", "psnr_threshold", "select", "metrics"):
+                recipe.pop(name)
+            key = json.dumps([row.method, recipe], sort_keys=True, default=str)
+            found.setdefault(key, (row, variant))
+    return list(found.values())
+
+
+_FAST = (
+    "qlae:table1:qlae/shapes3d",
+    "tripod:table1:tripod/shapes3d",
+    "factor_qvae:table1:factor_qvae/mpi3d",
+    "friede:table7:factor_d_vae_masked/dsprites",
+    "cliff:table2:additive/balls",
+    "cliff:section3.1:cliff/grid2d",
+)
+
+
+@pytest.mark.parametrize("address", _FAST)
+def test_a_row_trains(address):
+    _train_two_steps(find(address), "text")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("row", "variant"),
+    _distinct(RUNNABLE),
+    ids=lambda value: getattr(value, "address", value),
+)
+def test_every_row_trains(row, variant):
+    _train_two_steps(row, variant)
