@@ -26,6 +26,49 @@ def check_latents(latents: Any, name: str = "latents") -> npt.NDArray[Any]:
     return floats
 
 
+def is_table(values: Any) -> bool:
+    """Whether `values` is a data frame: named columns, each of its own type."""
+    return hasattr(values, "columns") and hasattr(values, "to_numpy")
+
+
+def numbered_columns(table: Any) -> npt.NDArray[Any]:
+    """A data frame as numbers: text and categories become 0, 1, 2, ... in order.
+
+    Categories keep the order they have, other labels are sorted.
+    """
+    columns = []
+    for name in table.columns:
+        column = table[name]
+        categories = getattr(column, "cat", None)
+        if categories is not None:
+            columns.append(np.asarray(categories.codes))
+            continue
+        values = np.asarray(column)
+        if values.dtype.kind in "OUSM":
+            values = np.unique(values.astype(str), return_inverse=True)[1].reshape(-1)
+        columns.append(values)
+    return np.stack(columns, axis=1) if columns else np.empty((len(table), 0))
+
+
+def column_indices(
+    columns: Sequence[int | str], table: Any, name: str
+) -> tuple[int, ...]:
+    """Positions of columns that are given by position or, of a data frame, by name."""
+    known = [str(column) for column in table.columns] if is_table(table) else []
+    found = []
+    for column in columns:
+        if not isinstance(column, str):
+            found.append(int(column))
+        elif column in known:
+            found.append(known.index(column))
+        else:
+            listed = ", ".join(known) or "no names: pass a data frame, or positions"
+            raise ValueError(
+                f"`{name}` names the column {column!r}, but `sources` has {listed}."
+            )
+    return tuple(found)
+
+
 def check_sources(sources: Any, name: str = "sources") -> IntArray:
     """Returns `sources` as int64; floats pass only if every value is whole."""
     array = _two_dimensional(sources, name)
@@ -89,7 +132,7 @@ def check_names(names: Sequence[str] | None, count: int, name: str) -> list[str]
 
 
 def _two_dimensional(values: Any, name: str) -> npt.NDArray[Any]:
-    array = np.asarray(values)
+    array = numbered_columns(values) if is_table(values) else np.asarray(values)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(
             f"`{name}` must be an array of shape (samples, columns); received shape "

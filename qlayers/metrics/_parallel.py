@@ -1,14 +1,51 @@
 """One thread per piece of work, each with a single-threaded BLAS."""
 
 import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from types import TracebackType
+from typing import Any, TypeVar
 
 from qlayers.metrics._progress import Progress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+class _SingleThreadedBLAS:
+    """One BLAS thread while anybody is inside; afterwards as many as were found.
+
+    The number of threads is the process's. Were every caller to note and restore it,
+    one that enters while another is inside would note 1, and leave 1 behind.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limits: Any = None
+
+    def __enter__(self) -> None:
+        from threadpoolctl import threadpool_limits
+
+        with self._lock:
+            if self._inside == 0:
+                self._limits = threadpool_limits(1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limits.restore_original_limits()
+
+
+_single_threaded_blas = _SingleThreadedBLAS()
 
 
 def map_threads(
@@ -24,8 +61,6 @@ def map_threads(
     matrices here are small, so threads inside BLAS would wait for each other (on a
     busy machine they made a fit twenty times slower); threads around it do not.
     """
-    from threadpoolctl import threadpool_limits
-
     pieces = list(items)
     workers = min(len(pieces), os.cpu_count() or 1)
     with Progress(len(pieces), label, verbose) as progress:
@@ -35,7 +70,7 @@ def map_threads(
             progress.advance()
             return result
 
-        with threadpool_limits(1, user_api="blas"):
+        with _single_threaded_blas:
             if workers < 2:
                 return [run(piece) for piece in pieces]
             with ThreadPoolExecutor(workers) as pool:

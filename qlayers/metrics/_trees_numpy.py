@@ -345,9 +345,8 @@ def _grow_counted(
     shape = bin_values.shape
     counts = np.bincount(here.ravel(), minlength=bin_values.size).reshape(shape)
     weights = np.broadcast_to(gradient, here.shape).ravel()
-    sums: FloatArray = np.bincount(
-        here.ravel(), weights, bin_values.size
-    ).reshape(shape)
+    summed = np.bincount(here.ravel(), weights=weights, minlength=bin_values.size)
+    sums = summed.reshape(shape)
     is_constant = counts.max(axis=1) == size
     (varying, _), constant = tree.order.draw(known, lambda f: bool(is_constant[f]))
     gains = _counted_gains(counts, sums, size, total)

@@ -28,6 +28,7 @@ ALL = (
     "dci_gradient_boosting",
     "sample_efficiency_gradient_boosting",
 )
+_FEWEST_SAMPLES = 10
 _PROFILES = {"fast": FAST, "standard": STANDARD, "all": ALL}
 _NAMES = (*ALL, "dci_lightgbm", "psnr")
 
@@ -112,7 +113,12 @@ def evaluate(
     """
     names = _resolve(metrics, images, reconstructions)
     sample = Sample(sources, latents)
-    scorer = make_scorer(protocol, discrete_latents, seed)
+    if sample.size < _FEWEST_SAMPLES:
+        raise ValueError(
+            f"`evaluate` needs at least {_FEWEST_SAMPLES} samples, to train on some "
+            f"and test on others; received {sample.size}. 10,000 are usual."
+        )
+    scorer = make_scorer(protocol, discrete_latents, seed, verbose)
     plan = bootstrap
     if not verbose and bootstrap is not None:
         plan = Bootstrap(bootstrap) if isinstance(bootstrap, int) else bootstrap

@@ -9,8 +9,13 @@ import numpy.typing as npt
 from qlayers.metrics import information
 from qlayers.metrics._checks import FloatArray, IntArray
 from qlayers.metrics._parallel import map_threads
-from qlayers.metrics._sample import standardize
-from qlayers.metrics.logistic import PreparedFeatures, fit_logistic
+from qlayers.metrics._sample import split, standardize
+from qlayers.metrics.logistic import (
+    PreparedFeatures,
+    fit_logistic,
+    free_rows,
+    interpolation_loss,
+)
 
 
 def one_hot(latents: npt.NDArray[Any]) -> FloatArray:
@@ -31,6 +36,7 @@ def explicitness_per_source(
     balanced: bool,
     fit: str = "converged",
     continuous_sources: Sequence[int] = (),
+    verbose: bool = False,
 ) -> FloatArray:
     """Normalised predictive V-information of each source given all latents.
 
@@ -42,6 +48,7 @@ def explicitness_per_source(
         fit: `"converged"` reaches the infimum of eq. 11; `"scikit_learn"` is the
             reference codes' fit, stopped after 100 steps of L-BFGS.
         continuous_sources: Columns that get linear regression, and so R².
+        verbose: Show progress if it takes longer than a second.
 
     Returns:
         (n_s,) array; constant sources are NaN.
@@ -53,7 +60,9 @@ def explicitness_per_source(
         inputs = one_hot(latents)
     else:
         inputs = standardize(latents.astype(np.float64))
-    prepared = PreparedFeatures.of(inputs)
+    rows = free_rows(inputs, latents) if fit == "converged" else None
+    # Not needed where rows are free, and slow for many columns.
+    prepared = PreparedFeatures.of(inputs if rows is None else inputs[:, :1])
 
     def score(index: int) -> float:
         column = sources[:, index]
@@ -64,12 +73,72 @@ def explicitness_per_source(
             return float("nan")
         if fit == "scikit_learn":
             given = _scikit_learn_loss(inputs, labels, balanced)
+        elif rows is not None:
+            given = interpolation_loss(rows, labels, balanced=balanced)
         else:
             given = fit_logistic(prepared, labels, balanced=balanced).loss
         nothing = _loss_without_latents(labels, balanced)
         return (nothing - given) / nothing
 
-    return np.array(map_threads(score, range(sources.shape[1])))
+    return np.array(
+        map_threads(
+            score, range(sources.shape[1]), label="explicitness", verbose=verbose
+        )
+    )
+
+
+def held_out_explicitness(
+    sources: FloatArray,
+    latents: npt.NDArray[Any],
+    *,
+    balanced: bool,
+    continuous_sources: Sequence[int] = (),
+    seed: int = 0,
+    verbose: bool = False,
+) -> FloatArray:
+    """Explicitness of one-hot latents on samples the fit has not seen.
+
+    For more features than samples: the fit of eq. 11 then explains any labels. This one
+    has scikit-learn's usual penalty (C = 1), sees two thirds of the samples, and its
+    loss is that of the others. A source it does not explain has 0.
+
+    Args:
+        sources: (samples, n_s).
+        latents: (samples, n_z).
+        balanced: Weigh classes alike when fitting.
+        continuous_sources: Columns that no one-hot estimate exists for: NaN.
+        seed: Seed of the split.
+        verbose: Show progress if it takes longer than a second.
+
+    Returns:
+        (n_s,) array; constant sources are NaN.
+    """
+    from scipy.sparse import csr_array
+    from sklearn.linear_model import LogisticRegression
+
+    inputs = csr_array(one_hot(latents))
+    train, test = split(len(latents), 1 / 3, seed)
+
+    def score(index: int) -> float:
+        labels = information.symbols(sources[:, index])
+        if labels.max() == 0 or index in continuous_sources:
+            return float("nan")
+        if len(np.unique(labels[train])) < 2:
+            return 0.0
+        weights = "balanced" if balanced else None
+        model = LogisticRegression(max_iter=200, tol=1e-3, class_weight=weights)
+        model.fit(inputs[train], labels[train])
+        table = np.full((len(test), labels.max() + 1), 1e-12)
+        table[:, model.classes_] = np.maximum(model.predict_proba(inputs[test]), 1e-12)
+        given = -np.log(table[np.arange(len(test)), labels[test]]).mean()
+        nothing = _loss_without_latents(labels, balanced)
+        return max(0.0, float((nothing - given) / nothing))
+
+    return np.array(
+        map_threads(
+            score, range(sources.shape[1]), label="explicitness", verbose=verbose
+        )
+    )
 
 
 def _loss_without_latents(labels: IntArray, balanced: bool) -> float:

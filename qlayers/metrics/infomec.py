@@ -15,10 +15,14 @@ from qlayers.metrics._checks import (
     check_at_least,
     check_choice,
     check_real_sources,
+    column_indices,
 )
 from qlayers.metrics._sample import Sample, standardize
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
-from qlayers.metrics.explicitness import explicitness_per_source
+from qlayers.metrics.explicitness import (
+    explicitness_per_source,
+    held_out_explicitness,
+)
 from qlayers.metrics.metric_result import MetricResult
 from qlayers.metrics.neighbors import neighbor_information
 
@@ -101,9 +105,10 @@ def infomec(
     features: str = "auto",
     balanced: bool | None = None,
     fit: str = "converged",
-    continuous_sources: Sequence[int] = (),
+    continuous_sources: Sequence[int | str] = (),
     seed: int = 0,
     bootstrap: Bootstrap | int | None = None,
+    verbose: bool = True,
 ) -> InfoMECResult:
     """Scores modularity, explicitness and compactness of latents.
 
@@ -119,8 +124,12 @@ def infomec(
     source gives modularity 1; no active latent, or no varying source, gives 0. Each
     case is written to `notes`.
 
+    With as many one-hot features as samples the fit of explicitness explains any
+    labels. It is then measured on samples the fit has not seen, and a note says so.
+
     Args:
-        sources: (samples, n_s) integers.
+        sources: (samples, n_s) integers, or a data frame; its columns may hold text or
+            categories.
         latents: (samples, n_z) floats, or integer codes.
         discrete_latents: True if latents take few values. Pass codes or
             `lookup(codes)`, not straight-through outputs: rounding splits codes.
@@ -137,11 +146,13 @@ def infomec(
             paper's tables did.
         fit: `"scikit_learn"` stops the fit after 100 steps as the authors did, which
             can leave explicitness too low; `"converged"` reaches the infimum.
-        continuous_sources: Columns of `sources` that are real numbers. They count for
+        continuous_sources: Columns of `sources` that are real numbers, by position
+            or, for a data frame, by name. They count for
             explicitness, by linear regression (R²), and not for the other two, whose
             normaliser needs a discrete source.
         seed: Seed of the noise that separates equal continuous latents.
         bootstrap: Number of resamples, or a `Bootstrap`, for confidence intervals.
+        verbose: Show progress if it takes longer than a second.
 
     Returns:
         An `InfoMECResult`.
@@ -162,12 +173,14 @@ def infomec(
         rules = dataclasses.replace(rules, n_neighbors=n_neighbors)
     if balanced is not None:
         rules = dataclasses.replace(rules, balanced=balanced)
-    scorer = _Scorer(rules, discrete_latents, features, fit, protocol, seed)
+    scorer = _Scorer(rules, discrete_latents, features, fit, protocol, seed, verbose)
     if len(continuous_sources):
-        mixed = _MixedSample(sources, latents, continuous_sources)
+        columns = column_indices(continuous_sources, sources, "continuous_sources")
+        mixed = _MixedSample(sources, latents, columns)
         result = scorer.mixed(mixed)
+        quiet = dataclasses.replace(scorer, verbose=False)
         return add_intervals(
-            result, lambda rows: scorer.mixed(mixed.rows(rows)), mixed.size, bootstrap
+            result, lambda rows: quiet.mixed(mixed.rows(rows)), mixed.size, bootstrap
         )
     return infomec_of(Sample(sources, latents), scorer, bootstrap)
 
@@ -177,16 +190,21 @@ def infomec_of(
 ) -> InfoMECResult:
     """`infomec` for a sample whose matrices may already be known."""
     result = scorer.discrete(sample)
+    quiet = dataclasses.replace(scorer, verbose=False)
     return add_intervals(
-        result, lambda rows: scorer.discrete(sample.rows(rows)), sample.size, bootstrap
+        result, lambda rows: quiet.discrete(sample.rows(rows)), sample.size, bootstrap
     )
 
 
-def make_scorer(protocol: str, discrete_latents: bool, seed: int) -> "_Scorer":
+def make_scorer(
+    protocol: str, discrete_latents: bool, seed: int, verbose: bool = False
+) -> "_Scorer":
     """A scorer with a protocol's own settings, for `evaluate`."""
     check_choice(protocol, _PROTOCOLS, "protocol")
     rules = _PROTOCOLS[protocol]
-    return _Scorer(rules, discrete_latents, "auto", "converged", protocol, seed)
+    return _Scorer(
+        rules, discrete_latents, "auto", "converged", protocol, seed, verbose
+    )
 
 
 class _MixedSample:
@@ -229,35 +247,78 @@ class _Scorer:
     fit: str
     protocol: str
     seed: int
+    verbose: bool = False
 
     def discrete(self, sample: Sample) -> InfoMECResult:
-        explicitness = explicitness_per_source(
-            sample.sources.astype(np.float64),
-            sample.latents,
-            features=self._features(sample),
-            balanced=self.rules.balanced,
-            fit=self.fit,
-        )
-        return self._result(sample, explicitness)
+        sources = sample.sources.astype(np.float64)
+        return self._result(sample, self._explicitness(sample, sources, ()))
 
     def mixed(self, mixed: _MixedSample) -> InfoMECResult:
         sample = mixed.discrete
-        explicitness = explicitness_per_source(
-            mixed.sources,
-            sample.latents,
-            features=self._features(sample),
-            balanced=self.rules.balanced,
-            fit=self.fit,
-            continuous_sources=mixed.columns,
-        )
+        explicitness = self._explicitness(sample, mixed.sources, mixed.columns)
         result = self._result(sample, explicitness)
         note = f"continuous sources only in explicitness: {list(mixed.columns)}"
         return dataclasses.replace(result, notes=(*result.notes, note))
 
+    def _explicitness(
+        self, sample: Sample, sources: FloatArray, continuous: Sequence[int]
+    ) -> FloatArray:
+        if self._saturated(sample):
+            return held_out_explicitness(
+                sources,
+                sample.latents,
+                balanced=self.rules.balanced,
+                continuous_sources=continuous,
+                seed=self.seed,
+                verbose=self.verbose,
+            )
+        return explicitness_per_source(
+            sources,
+            sample.latents,
+            features=self._features(sample),
+            balanced=self.rules.balanced,
+            fit=self.fit,
+            continuous_sources=continuous,
+            verbose=self.verbose,
+        )
+
+    def _saturated(self, sample: Sample) -> bool:
+        """Whether one-hot latents have enough columns to fit any labels."""
+        if self._features(sample) != "one_hot" or sample.size < 6:
+            return False
+        return _num_free(sample) >= sample.size
+
+    def _domain_notes(self, sample: Sample) -> list[str]:
+        """What makes the numbers mean less than they seem to."""
+        notes = []
+        if self._saturated(sample):
+            notes.append(
+                f"explicitness is measured on held-out samples: {_num_free(sample)} "
+                f"one-hot features fit any labels of {sample.size} samples"
+            )
+        elif self._features(sample) == "one_hot":
+            excess = _optimism(sample)
+            if excess > 0.05:
+                notes.append(
+                    f"explicitness is too high by up to {min(excess, 1.0):.2f}: "
+                    f"{_num_free(sample)} one-hot features for {sample.size} samples"
+                )
+        if self.discrete_latents:
+            values = sample.latent_symbols.max(axis=0) + 1
+            many = np.flatnonzero(values > max(sample.size // 2, 2))
+            if len(many):
+                notes.append(
+                    f"latents {many.tolist()} take nearly as many values as there are "
+                    "samples: the histogram knows every sample, and modularity and "
+                    "compactness mean nothing. Pass discrete_latents=False for "
+                    "continuous latents, codes for quantized ones"
+                )
+        return notes
+
     def _result(self, sample: Sample, explicitness: FloatArray) -> InfoMECResult:
         nmi = self._normalized_information(sample)
         active = self._active(sample)
-        notes = list(sample.constant_notes())
+        notes = [*sample.constant_notes(), *self._domain_notes(sample)]
         used = nmi[sample.varying][:, active]
         per_latent = _spread_out(_largest_share(used.T), active)
         per_source = _spread_out(_largest_share(used), sample.varying)
@@ -323,6 +384,24 @@ class _Scorer:
             "seed": self.seed,
             **sample.shape_settings,
         }
+
+
+def _num_free(sample: Sample) -> int:
+    """Independent columns of one-hot latents, with the intercept."""
+    return int(sample.latent_symbols.max(axis=0).sum()) + 1
+
+
+def _optimism(sample: Sample) -> float:
+    """By how much a fit to the sample itself overstates explicitness, about.
+
+    Each of the (classes - 1) x columns weights gains half a nat over all samples.
+    """
+    varying = sample.varying
+    classes = sample.source_symbols[:, varying].max(axis=0, initial=0)
+    if not varying.any():
+        return 0.0
+    gained = classes * _num_free(sample) / (2 * sample.size)
+    return float(np.mean(gained / sample.source_entropy[varying]))
 
 
 def _largest_share(rows: FloatArray) -> FloatArray:

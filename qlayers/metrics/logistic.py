@@ -28,6 +28,8 @@ _DAMPING_GROWTH = 10.0
 _MOST_DAMPING = 3e-2
 # Exponents below this are as good as this, and much faster than subnormal numbers.
 _LOWEST_SCORE = -50.0
+# Of a sample's loss: below log 2 its class has more than half of the probability.
+_CLEARLY_RIGHT = 0.6
 # Where single precision hands over to double.
 _SINGLE_GAP = 1e-7
 
@@ -106,8 +108,9 @@ def fit_logistic(
 
     Limited-memory BFGS over features that are first made uncorrelated, with the
     inverses of the Hessian's diagonal class blocks as its starting metric. Unpenalised
-    fits of separable classes have their infimum, 0, at infinity; the steps then
-    grow until `tolerance` says that nothing is left to gain.
+    fits of separable classes have their infimum, 0, at infinity. Weights that give
+    every sample's class more than half of the probability prove that: growing them
+    brings the loss as near to 0 as one likes. The fit then ends, and its loss is 0.
 
     Args:
         features: (samples, features), or `PreparedFeatures` of them to share the
@@ -128,6 +131,51 @@ def fit_logistic(
     weights, gap, iterations = _minimise(problem, tolerance, max_iterations)
     slopes, intercept = features.undo(weights)
     return LogisticFit(slopes, intercept, problem.plain_loss, gap, iterations)
+
+
+def free_rows(
+    features: FloatArray, latents: npt.NDArray[np.generic]
+) -> IntArray | None:
+    """Numbers of distinct rows, if each can be given any probabilities at all.
+
+    That is so if the distinct rows, with a one appended, are linearly independent:
+    one-hot features of many values and few samples. `interpolation_loss` then knows
+    the infimum, and no fit is needed.
+
+    Args:
+        features: (samples, features).
+        latents: (samples, n_z) what the features were made of.
+    """
+    if features.shape[1] + 1 < len(features) // 2:
+        return None
+    first, which = np.unique(latents, axis=0, return_index=True, return_inverse=True)[
+        1:
+    ]
+    if features.shape[1] + 1 < len(first) or not _independent(features[first]):
+        return None
+    return which.reshape(-1)
+
+
+def interpolation_loss(
+    rows: IntArray, labels: IntArray, *, balanced: bool = False
+) -> float:
+    """Mean cross-entropy in nats of the class frequencies of each distinct row."""
+    counts = np.bincount(labels)
+    weight = 1 / counts[labels] if balanced else np.ones(len(labels))
+    shape = (int(rows.max()) + 1, len(counts))
+    cells = rows * shape[1] + labels
+    sums = np.bincount(cells, weights=weight, minlength=shape[0] * shape[1])
+    table = sums.reshape(shape) / np.bincount(rows, weights=weight)[:, None]
+    return float(-np.log(table[rows, labels]).mean())
+
+
+def _independent(rows: FloatArray) -> bool:
+    products = rows @ rows.T + 1.0
+    try:
+        diagonal = np.diagonal(np.linalg.cholesky(products))
+    except np.linalg.LinAlgError:
+        return False
+    return bool(diagonal.min() > 1e-5 * diagonal.max())
 
 
 def _uncorrelating(features: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -166,6 +214,7 @@ class _Problem:
         self.penalty = np.full(self.width, l2)
         self.penalty[0] = 0.0
         self.plain_loss = float("nan")
+        self.separated = False
         self.damping = _DAMPING
         self._piece = max(256, _PIECE_VALUES // self.num_classes)
 
@@ -179,7 +228,7 @@ class _Problem:
         """
         gradient = self.penalty * weights
         value = float((self.penalty * weights**2).sum()) / 2
-        plain = 0.0
+        plain, worst = 0.0, 0.0
         matrix: npt.NDArray[Any] = self.features.matrix
         if not exact:
             matrix = self.features.single
@@ -200,7 +249,9 @@ class _Problem:
             gradient += scores @ matrix[rows]
             value += float(weight @ losses)
             plain += float(losses.sum())
+            worst = max(worst, float(losses.max()))
         self.plain_loss = plain / len(self.labels)
+        self.separated = worst < _CLEARLY_RIGHT and not self.penalty.any()
         return value, gradient
 
     def metric(self, weights: FloatArray) -> FloatArray:
@@ -238,6 +289,9 @@ def _minimise(
     for exact, goal in ((False, max(tolerance, _SINGLE_GAP)), (True, tolerance)):
         value, gradient = problem.evaluate(weights, exact)
         while iteration < max_iterations:
+            if problem.separated:
+                problem.plain_loss = 0.0
+                return weights, 0.0, iteration
             if iteration in _REFRESH:
                 memory = _Memory(problem.metric(weights))
             direction = -memory.apply(gradient)
