@@ -35,32 +35,28 @@ def fit(callbacks, epochs=2, model=None, **options):
     return model, encoder, made, history
 
 
+def watching(encode=None, **options):
+    """Makes the callback for an encoder, or for `encode` instead."""
+    return lambda encoder: DisentanglementMetrics(
+        SOURCES, IMAGES, encode or encoder, **METRICS, **options
+    )
+
+
 class TestSchedule:
     def test_runs_at_the_start_every_n_steps_and_at_the_end(self):
-        _, _, watch, _ = fit(
-            lambda encoder: DisentanglementMetrics(
-                SOURCES, IMAGES, encoder, every_n_steps=8, **METRICS
-            )
-        )
+        _, _, watch, _ = fit(watching(every_n_steps=8))
         assert [entry["step"] for entry in watch.history] == [0, 8, 16, 20]
 
     def test_several_steps_per_execution(self):
         model, encoder = autoencoder()
         model.compile("adam", "mse", steps_per_execution=5)
-        _, _, watch, _ = fit(
-            lambda encoder: DisentanglementMetrics(
-                SOURCES, IMAGES, encoder, every_n_steps=8, **METRICS
-            ),
-            model=(model, encoder),
-        )
+        _, _, watch, _ = fit(watching(every_n_steps=8), model=(model, encoder))
         # Steps 8 and 16 lie inside executions; the scores come right after.
         assert [entry["step"] for entry in watch.history] == [0, 10, 20]
 
     def test_continues_counting_after_a_restart(self):
         pair = autoencoder()
-        make = lambda encoder: DisentanglementMetrics(  # noqa: E731
-            SOURCES, IMAGES, encoder, every_n_steps=100, **METRICS
-        )
+        make = watching(every_n_steps=100)
         fit(make, model=pair)
         _, _, again, _ = fit(make, model=pair)
         assert [entry["step"] for entry in again.history] == [20, 40]
@@ -68,9 +64,7 @@ class TestSchedule:
 
 class TestScores:
     def test_equal_evaluate_on_the_final_weights(self):
-        _, encoder, watch, _ = fit(
-            lambda encoder: DisentanglementMetrics(SOURCES, IMAGES, encoder, **METRICS)
-        )
+        _, encoder, watch, _ = fit(watching())
         latents = encoder.predict(IMAGES, verbose=0)
         expected = evaluate(SOURCES, latents, **METRICS).scores()
         last = dict(watch.history[-1])
@@ -78,23 +72,15 @@ class TestScores:
         assert last == pytest.approx(expected, abs=1e-6)
 
     def test_enter_the_history_of_fit(self):
-        _, _, watch, history = fit(
-            lambda encoder: DisentanglementMetrics(
-                SOURCES, IMAGES, encoder, every_n_steps=10, **METRICS
-            )
-        )
+        _, _, watch, history = fit(watching(every_n_steps=10))
         found = history.history["mig/mig"]
         expected = [entry["mig/mig"] for entry in watch.history[1:]]
         assert found == pytest.approx(expected)
 
     def test_functions_instead_of_models(self):
         _, _, watch, _ = fit(
-            lambda encoder: DisentanglementMetrics(
-                SOURCES,
-                IMAGES,
-                lambda images: images[:, :2],
-                reconstruct=lambda images: images + 0.1,
-                **METRICS,
+            watching(
+                lambda images: images[:, :2], reconstruct=lambda images: images + 0.1
             )
         )
         # A perfect encoder: MIG 1. An error of 0.1: 20 dB.
@@ -104,21 +90,13 @@ class TestScores:
     def test_training_is_not_disturbed(self):
         plain, _ = autoencoder()
         plain.fit(IMAGES, IMAGES, batch_size=30, epochs=2, verbose=0)
-        watched, _, _, _ = fit(
-            lambda encoder: DisentanglementMetrics(
-                SOURCES, IMAGES, encoder, every_n_steps=3, **METRICS
-            )
-        )
+        watched, _, _, _ = fit(watching(every_n_steps=3))
         for a, b in zip(plain.get_weights(), watched.get_weights(), strict=True):
             np.testing.assert_array_equal(a, b)
 
     def test_latents_that_are_not_finite_only_warn(self):
         with pytest.warns(UserWarning, match="step 0 are not finite"):
-            _, _, watch, _ = fit(
-                lambda encoder: DisentanglementMetrics(
-                    SOURCES, IMAGES, lambda images: images[:, :2] * np.nan, **METRICS
-                )
-            )
+            _, _, watch, _ = fit(watching(lambda images: images[:, :2] * np.nan))
         assert watch.history == []
 
     def test_tensorboard(self, tmp_path):
@@ -127,11 +105,7 @@ class TestScores:
             EventAccumulator,
         )
 
-        _, _, watch, _ = fit(
-            lambda encoder: DisentanglementMetrics(
-                SOURCES, IMAGES, encoder, every_n_steps=10, log_dir=tmp_path, **METRICS
-            )
-        )
+        _, _, watch, _ = fit(watching(every_n_steps=10, log_dir=tmp_path))
         events = EventAccumulator(str(tmp_path)).Reload()
         logged = events.Tensors("metrics/mig/mig")
         assert [event.step for event in logged] == [0, 10, 20]
@@ -158,14 +132,11 @@ def select(path, noises, require=None, **selection):
         path, monitor="mcc/mcc", require=require or {}, **selection
     )
     return fit(
-        lambda _: DisentanglementMetrics(
-            SOURCES,
-            IMAGES,
+        watching(
             Scripted(noises),
             every_n_steps=10,
             reconstruct=lambda images: images + 0.1,
             selection=chosen,
-            **METRICS,
         )
     )
 
