@@ -122,7 +122,7 @@ def _apply(layer: Any, z: Any, signals: Signals) -> Any:
     outputs = layer(inputs, **_others(layer, signals))
     if inputs is z:
         return outputs
-    return qlayers.blocks.Beside(name=f"with_{layer.name}")([z, outputs])
+    return qlayers.blocks.FirstInput(name=f"with_{layer.name}")([z, outputs])
 
 
 def _others(layer: Any, signals: Signals) -> dict[str, Any]:

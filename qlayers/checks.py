@@ -21,6 +21,11 @@ def check_count(name: str, value: Any, minimum: int = 1) -> int:
     return int(value)
 
 
+def check_optional_count(name: str, value: Any) -> int | None:
+    """Returns `value` as an int or None, or raises unless it is a count or None."""
+    return None if value is None else check_count(name, value)
+
+
 def check_number(
     name: str, value: Any, minimum: float = 0.0, exclusive: bool = False
 ) -> float:

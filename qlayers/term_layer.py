@@ -83,7 +83,7 @@ class TermLayer(SavesRandomState, keras.layers.Layer):
 
     @property
     def schedulable_names(self) -> tuple[str, ...]:
-        """Names of the attributes that may be schedules; `now(name)` reads one."""
+        """Names of the attributes that may be schedules; `value_of(name)` reads one."""
         return tuple(self._schedulable_names)
 
     def track_terms(self, *names: str) -> None:
@@ -103,7 +103,7 @@ class TermLayer(SavesRandomState, keras.layers.Layer):
                 aggregation="only_first_replica",
             )
 
-    def now(self, name: str) -> Tensor | float:
+    def value_of(self, name: str) -> Tensor | float:
         """The value of the schedulable attribute `name` at the current step."""
         return value_at(getattr(self, name), self.training_step)
 

@@ -52,7 +52,7 @@ def latent_record(quantizer: Any, num_outputs: int, store: WeightStore) -> dict:
     record["latents"] = int(quantizer.num_latents)
     record.setdefault("size", 1)
     if record["kind"] != "gaussian":
-        record["counts"] = [int(count) for count in quantizer.num_codes_of]
+        record["counts"] = [int(count) for count in quantizer.codes_per_latent]
     _check_codes(quantizer, record, table)
     record["table"] = store.add(table, exact=True)
     return record
@@ -85,7 +85,7 @@ def _categorical(layer: Any) -> tuple[dict, np.ndarray]:
 
 
 def _ordered(layer: Any) -> tuple[dict, np.ndarray]:
-    temperature = float(_numpy(layer.now("temperature")))
+    temperature = float(_numpy(layer.value_of("temperature")))
     record = {"kind": "expected", "temperature": temperature}
     if layer.active_categories is not None:
         record["active"] = layer.active_categories

@@ -334,7 +334,7 @@ _LAYERS: dict[type, Callable[..., Any]] = {
     layers.UpSampling2D: _upsample,
     layers.ZeroPadding2D: _zero_pad,
     blocks.AdaptiveInstanceNormalization: _adain,
-    blocks.Beside: _same,
+    blocks.FirstInput: _same,
     blocks.InstanceNormalization: _instance_norm,
     blocks.LearnedConstant: _constant,
     blocks.SpaceToDepth: _space_to_depth,

@@ -68,7 +68,7 @@ class Board:
         )
         self.watched: list[StepCallback] = [self.scores, self.projector]
         if quantizer is not None:
-            num_codes = quantizer.num_codes_of
+            num_codes = quantizer.codes_per_latent
             self.watched.append(CodeStatistics(folder, images, model.codes, num_codes))
         if config.has_decoder:
             traverse = functools.partial(models.traverse, model, num_steps=10)

@@ -71,7 +71,7 @@ def write_pictures(
     save("swaps.png", np.concatenate([ends, swapped])[None], gap=1)
     write_heat_maps(folder, found, source_names)
     if is_quantized(model) and model.quantizer is not None:
-        num_codes = model.quantizer.num_codes_of
+        num_codes = model.quantizer.codes_per_latent
         frequencies = code_frequencies(model.codes(images), num_codes)
         index["frequencies"] = [row.tolist() for row in frequencies]
     write_json(folder / "index.json", index)

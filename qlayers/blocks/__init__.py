@@ -3,7 +3,7 @@
 from qlayers.blocks.adaptive_instance_normalization import (
     AdaptiveInstanceNormalization as AdaptiveInstanceNormalization,
 )
-from qlayers.blocks.beside import Beside as Beside
+from qlayers.blocks.first_input import FirstInput as FirstInput
 from qlayers.blocks.instance_normalization import (
     InstanceNormalization as InstanceNormalization,
 )

@@ -25,7 +25,8 @@ class CodeStatistics(StepCallback):
         every_n_steps: Training steps between two writings.
 
     Example:
-        >>> CodeStatistics("runs/0", images, model.codes, model.quantizer.num_codes_of)
+        >>> counts = model.quantizer.codes_per_latent
+        >>> CodeStatistics("runs/0", images, model.codes, counts)
     """
 
     def __init__(

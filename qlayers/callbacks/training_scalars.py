@@ -71,5 +71,5 @@ def annealed_quantities(model: Any) -> dict[str, float]:
         for name in layer.schedulable_names:
             quantity = getattr(layer, name)
             if is_scheduled(quantity) or name == "temperature":
-                values[f"{layer.name}_{name}"] = float(np.asarray(layer.now(name)))
+                values[f"{layer.name}_{name}"] = float(np.asarray(layer.value_of(name)))
     return values

@@ -1,5 +1,6 @@
 """What all quantizers share."""
 
+import abc
 from typing import Any, ClassVar, Literal
 
 import keras
@@ -9,21 +10,19 @@ from keras import ops
 from qlayers.backend import Tensor, as_float32
 from qlayers.checks import check_choice, check_codes, check_no_nan
 from qlayers.quantizers.code_usage import CodeUsage
+from qlayers.quantizers.codebook import LARGEST
 from qlayers.signals import Signals
 from qlayers.term_layer import TermLayer
 
-# Infinities are treated as this number: every distance to a code stays finite.
-LARGEST = 1e30
 
-
-class BaseQuantizer(TermLayer):
+class BaseQuantizer(TermLayer, abc.ABC):
     """Base of the quantizers: codes, values, usage statistics and a seed.
 
     A quantizer says itself what models and scores need to know of it:
     `inputs_per_latent`, `scored_as`, `is_discrete`, `continuous(inputs)`,
     `soft_values(inputs)` and `signals(inputs)`.
 
-    A subclass sets `num_codes_of` (codes per latent) in `build` by calling
+    A subclass sets `codes_per_latent` (codes per latent) in `build` by calling
     `build_codes`, and implements `call`, `_codes`, `_values_of` and `value_table`.
 
     Args:
@@ -45,7 +44,7 @@ class BaseQuantizer(TermLayer):
         self,
         *,
         seed: int | None = None,
-        track_usage: str | None = "mean",
+        track_usage: Literal["mean", "per_latent"] | None = "mean",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -58,19 +57,19 @@ class BaseQuantizer(TermLayer):
         self.input_size = 0
         self.usage: CodeUsage | None = None
 
-    def build_codes(self, num_codes_of: Any, input_size: int) -> None:
+    def build_codes(self, codes_per_latent: Any, input_size: int) -> None:
         """Remembers the sizes of the latents and starts counting codes.
 
         Args:
-            num_codes_of: Number of codes of each latent.
+            codes_per_latent: Number of codes of each latent.
             input_size: Size of the last axis of the input.
         """
-        self.num_codes_of = tuple(int(count) for count in num_codes_of)
-        self.num_latents = len(self.num_codes_of)
+        self.codes_per_latent = tuple(int(count) for count in codes_per_latent)
+        self.num_latents = len(self.codes_per_latent)
         self.input_size = input_size
         if self.track_usage is not None:
             self.usage = CodeUsage(
-                self.num_codes_of, detail=self.track_usage, name=self.name
+                self.codes_per_latent, detail=self.track_usage, name=self.name
             )
         self.build_step()
 
@@ -117,27 +116,30 @@ class BaseQuantizer(TermLayer):
         Codes out of range raise a ValueError in eager mode; inside a graph negative
         ones give NaN.
         """
+        shape = getattr(codes, "shape", np.shape(codes))
+        if not self.built and len(shape) > 0 and shape[-1]:
+            self.build((None, self.inputs_per_latent * shape[-1]))
         self._check_built()
-        check_codes(f"{type(self).__name__}.lookup", codes, self.num_codes_of)
+        check_codes(f"{type(self).__name__}.lookup", codes, self.codes_per_latent)
         codes = ops.cast(codes, "int32")
         values = self._values_of(ops.maximum(codes, 0))
-        is_code = self._spread(codes) >= 0
+        is_code = self._repeated(codes) >= 0
         values = ops.where(is_code, values, ops.full_like(values, np.nan))
         return ops.cast(values, self.compute_dtype)
 
+    @abc.abstractmethod
     def value_table(self) -> Tensor:
         """The values that each latent can take, float32 `(n, num_values)`."""
-        raise NotImplementedError(f"{type(self).__name__} must implement value_table.")
 
+    @abc.abstractmethod
     def _codes(self, x: Tensor) -> Tensor:
         """Codes of float32 inputs without infinities."""
-        raise NotImplementedError(f"{type(self).__name__} must implement _codes.")
 
+    @abc.abstractmethod
     def _values_of(self, codes: Tensor) -> Tensor:
         """float32 values of valid codes."""
-        raise NotImplementedError(f"{type(self).__name__} must implement _values_of.")
 
-    def _spread(self, codes: Tensor) -> Tensor:
+    def _repeated(self, codes: Tensor) -> Tensor:
         """Repeats codes so that they have the shape of the values."""
         return codes
 
@@ -147,8 +149,9 @@ class BaseQuantizer(TermLayer):
 
     def _checked(self, inputs: Tensor) -> Tensor:
         """float32 inputs of the right size; a NaN raises in eager mode."""
-        self._check_built()
         x = as_float32(inputs)
+        if not self.built:
+            self.build(x.shape)
         if len(x.shape) == 0 or x.shape[-1] != self.input_size:
             raise ValueError(
                 f"{type(self).__name__} was built for inputs of shape "

@@ -1,6 +1,6 @@
 """Categorical latents with a learned codebook (dVAE)."""
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 from keras import ops
@@ -62,7 +62,7 @@ class CategoricalQuantizer(LogitsQuantizer):
         num_values: int = 64,
         temperature: Schedulable = 1.0,
         kl_weight: Schedulable = 0.0,
-        kl_reduction: str = "sum",
+        kl_reduction: Literal["sum", "mean"] = "sum",
         **kwargs: Any,
     ) -> None:
         super().__init__(

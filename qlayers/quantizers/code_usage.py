@@ -1,7 +1,7 @@
 """How evenly, and how many of, the codes of each latent are used."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -38,7 +38,11 @@ class CodeUsage(keras.metrics.Metric):
     """
 
     def __init__(
-        self, num_values: Any, detail: str = "mean", name: str = "codes", **kwargs: Any
+        self,
+        num_values: Any,
+        detail: Literal["mean", "per_latent"] = "mean",
+        name: str = "codes",
+        **kwargs: Any,
     ) -> None:
         super().__init__(name=name, **kwargs)
         if not isinstance(num_values, Sequence | np.ndarray) or len(num_values) == 0:

@@ -78,7 +78,7 @@ class FiniteScalarQuantizer(BaseQuantizer):
     def value_table(self) -> Tensor:
         """Grid values, float32 `(n, max(num_values))`; unused places are NaN."""
         self._check_built()
-        position = np.arange(max(self.num_codes_of), dtype="float32")[:, None]
+        position = np.arange(max(self.codes_per_latent), dtype="float32")[:, None]
         is_code = position <= 2.0 * self._half
         values = ops.where(is_code, self._grid_value(position), np.nan)
         return ops.transpose(values)

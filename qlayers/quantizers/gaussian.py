@@ -1,6 +1,6 @@
 """Gaussian latents: the continuous member of the family."""
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -61,7 +61,7 @@ class GaussianLatent(BaseQuantizer):
     def __init__(
         self,
         kl_weight: Schedulable = 1.0,
-        scale: str = "log_variance",
+        scale: Literal["log_variance", "softplus"] = "log_variance",
         num_values: int = 10,
         **kwargs: Any,
     ) -> None:
@@ -103,7 +103,7 @@ class GaussianLatent(BaseQuantizer):
         mean, scale = self._moments(x)
         if not self.is_off("kl_weight"):
             value = batch_mean(standard_normal_kl(mean, scale), "sum")
-            self.add_term("kl", value, self.now("kl_weight"))
+            self.add_term("kl", value, self.value_of("kl_weight"))
         z = mean
         if training:
             noise = keras.random.normal(

@@ -1,12 +1,17 @@
 """Stochastic quantization to a learned codebook, by distance."""
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 from keras import ops
 
 from qlayers.backend import Tensor
-from qlayers.checks import check_choice, check_count, check_last_axis
+from qlayers.checks import (
+    check_choice,
+    check_count,
+    check_last_axis,
+    check_optional_count,
+)
 from qlayers.functional import (
     gumbel_softmax,
     nearest_code,
@@ -14,8 +19,8 @@ from qlayers.functional import (
     straight_through,
     uniform_kl,
 )
-from qlayers.quantizers.base import batch_mean, one_hot_of
-from qlayers.quantizers.codebook import CodebookQuantizer
+from qlayers.quantizers.base import BaseQuantizer, batch_mean, one_hot_of
+from qlayers.quantizers.codebook import Codebook
 from qlayers.schedules import Schedulable
 from qlayers.signals import Signals
 
@@ -24,7 +29,7 @@ _LARGEST_FOR_SQUARES = 1e15
 
 
 @keras.saving.register_keras_serializable(package="qlayers")
-class GumbelQuantizer(CodebookQuantizer):
+class GumbelQuantizer(BaseQuantizer):
     """Samples a code with a probability that falls with its distance.
 
     All latents share the codebook `M` of `num_values` scalars (or vectors, with
@@ -78,12 +83,13 @@ class GumbelQuantizer(CodebookQuantizer):
         code_dim: int = 1,
         temperature: Schedulable = 1.0,
         kl_weight: Schedulable = 0.0,
-        distance: str = "l1",
-        kl_reduction: str = "sum",
+        distance: Literal["l1", "squared_l2"] = "l1",
+        kl_reduction: Literal["sum", "mean"] = "sum",
         revive_after: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(revive_after=revive_after, **kwargs)
+        super().__init__(**kwargs)
+        self.revive_after = check_optional_count("revive_after", revive_after)
         self.num_values = check_count("num_values", num_values, minimum=2)
         self.code_dim = check_count("code_dim", code_dim)
         self.temperature = self.schedulable("temperature", temperature, exclusive=True)
@@ -103,7 +109,9 @@ class GumbelQuantizer(CodebookQuantizer):
     def build(self, input_shape: Any) -> None:
         size = check_last_axis(type(self).__name__, input_shape, self.code_dim)
         normal = keras.initializers.RandomNormal(stddev=1.0, seed=self.seed)
-        self.add_codebook((1, self.num_values, self.code_dim), normal)
+        shape = (1, self.num_values, self.code_dim)
+        self._codebook = Codebook(self, shape, normal, self.revive_after)
+        self.codebook = self._codebook.variable
         self.build_codes([self.num_values] * (size // self.code_dim), size)
 
     def call(
@@ -118,15 +126,14 @@ class GumbelQuantizer(CodebookQuantizer):
         self._add_kl(logits)
         if training:
             weights = gumbel_softmax(
-                logits, self.now("temperature"), seed=self.seed_generator
+                logits, self.value_of("temperature"), seed=self.seed_generator
             )
-            z = self._join(ops.matmul(weights, self.table[0]))
+            z = self._join(ops.matmul(weights, self._codebook.table[0]))
         else:
             weights = one_hot_of(codes, self.num_values)
             z = straight_through(x, self._values_of(ops.maximum(codes, 0)))
-        if training and self.revive_after is not None:
-            slots = ops.reshape(x, (1, -1, self.code_dim))
-            self.revive(ops.reshape(codes, (1, -1)), slots)
+        if training:
+            self._codebook.revive(codes, x)
         z = self._finish(z, codes, training)
         return (z, weights) if return_assignments else z
 
@@ -137,7 +144,7 @@ class GumbelQuantizer(CodebookQuantizer):
         """
         self._check_built()
         shape = (self.num_latents, self.num_values, self.code_dim)
-        table = ops.broadcast_to(self.table, shape)
+        table = ops.broadcast_to(self._codebook.table, shape)
         return table[..., 0] if self.code_dim == 1 else table
 
     def logits(self, inputs: Tensor) -> Tensor:
@@ -150,7 +157,7 @@ class GumbelQuantizer(CodebookQuantizer):
 
     def soft_values(self, inputs: Tensor) -> Tensor:
         """Mean code of each latent, float32 like the inputs, without noise."""
-        return self._join(ops.matmul(self.assignments(inputs), self.table[0]))
+        return self._join(ops.matmul(self.assignments(inputs), self._codebook.table[0]))
 
     def signals(self, inputs: Tensor) -> Signals:
         z, weights = self(inputs, return_assignments=True)
@@ -162,7 +169,7 @@ class GumbelQuantizer(CodebookQuantizer):
     def _add_kl(self, logits: Tensor | None) -> None:
         if not self.is_off("kl_weight"):
             value = batch_mean(uniform_kl(logits), self.kl_reduction)
-            self.add_term("kl", value, self.now("kl_weight"))
+            self.add_term("kl", value, self.value_of("kl_weight"))
 
     def _slots(self, x: Tensor) -> Tensor:
         return ops.reshape(x, (*ops.shape(x)[:-1], self.num_latents, self.code_dim))
@@ -174,12 +181,12 @@ class GumbelQuantizer(CodebookQuantizer):
     def _distances(self, x: Tensor) -> Tensor:
         """Distances of shape `(..., n, num_values)`."""
         x = ops.clip(x, -_LARGEST_FOR_SQUARES, _LARGEST_FOR_SQUARES)
-        difference = ops.expand_dims(self._slots(x), -2) - self.table[0]
+        difference = ops.expand_dims(self._slots(x), -2) - self._codebook.table[0]
         norm = ops.abs if self.distance == "l1" else ops.square
         return ops.sum(norm(difference), axis=-1)
 
     def _codes(self, x: Tensor) -> Tensor:
-        table = ops.stop_gradient(self.table[0])
+        table = ops.stop_gradient(self._codebook.table[0])
         if self.code_dim == 1:
             return nearest_code(x, table[:, 0])
         if self.distance == "squared_l2":
@@ -187,9 +194,9 @@ class GumbelQuantizer(CodebookQuantizer):
         return nearest_vector(self._slots(x), table, distance="l1")
 
     def _values_of(self, codes: Tensor) -> Tensor:
-        return self._join(ops.take(self.table[0], codes, axis=0))
+        return self._join(ops.take(self._codebook.table[0], codes, axis=0))
 
-    def _spread(self, codes: Tensor) -> Tensor:
+    def _repeated(self, codes: Tensor) -> Tensor:
         return ops.repeat(codes, self.code_dim, axis=-1)
 
     def get_config(self) -> dict[str, Any]:
@@ -197,6 +204,7 @@ class GumbelQuantizer(CodebookQuantizer):
         config.update(
             num_values=self.num_values,
             code_dim=self.code_dim,
+            revive_after=self.revive_after,
             distance=self.distance,
             kl_reduction=self.kl_reduction,
         )

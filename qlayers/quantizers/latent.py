@@ -1,6 +1,6 @@
 """Latent quantization: one scalar codebook for each latent."""
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -66,7 +66,7 @@ class LatentQuantizer(NearestCodeQuantizer):
         init_range: float = 0.5,
         quantize_weight: Schedulable = 1e-2,
         commit_weight: Schedulable = 1e-2,
-        loss_reduction: str = "sum",
+        loss_reduction: Literal["sum", "mean"] = "sum",
         revive_after: int | None = None,
         **kwargs: Any,
     ) -> None:

@@ -1,5 +1,6 @@
 """Quantizers whose encoder gives the logits of the codes."""
 
+import abc
 from typing import Any
 
 from keras import ops
@@ -65,25 +66,25 @@ class LogitsQuantizer(BaseQuantizer):
         logits = self._logits(self._prepare(inputs))
         codes = self._codes_of_logits(logits)
         if not self.is_off("kl_weight"):
-            self.add_term("kl", self._kl(logits), self.now("kl_weight"))
+            self.add_term("kl", self._kl(logits), self.value_of("kl_weight"))
         weights = self._weights(logits, codes, training)
         z = self._finish(self._mixed(weights), codes, training)
         return (z, weights) if return_assignments else z
 
+    @abc.abstractmethod
     def _values(self) -> Tensor:
         """Values of the categories, float32 `(num_values,)`."""
-        raise NotImplementedError(f"{type(self).__name__} must implement _values.")
 
+    @abc.abstractmethod
     def _kl(self, logits: Tensor) -> Tensor:
         """The batch's divergence to the uniform prior, a scalar."""
-        raise NotImplementedError(f"{type(self).__name__} must implement _kl.")
 
+    @abc.abstractmethod
     def _weights(self, logits: Tensor, codes: Tensor, training: bool | None) -> Tensor:
         """Weights of the categories in the output, `(..., n, num_values)`."""
-        raise NotImplementedError(f"{type(self).__name__} must implement _weights.")
 
     def _sample(self, logits: Tensor, noise_scale: Tensor | float = 1.0) -> Tensor:
-        temperature = self.now("temperature")
+        temperature = self.value_of("temperature")
         return gumbel_softmax(logits, temperature, noise_scale, self.seed_generator)
 
     def logits(self, inputs: Tensor) -> Tensor:

@@ -1,25 +1,26 @@
 """Nearest-code quantizers with a quantization and a commitment loss."""
 
-from typing import Any
+from typing import Any, Literal
 
 from keras import ops
 
 from qlayers.backend import Tensor
-from qlayers.checks import check_choice
+from qlayers.checks import check_choice, check_optional_count
 from qlayers.functional import straight_through
-from qlayers.quantizers.base import batch_mean
-from qlayers.quantizers.codebook import CodebookQuantizer
+from qlayers.quantizers.base import BaseQuantizer, batch_mean
+from qlayers.quantizers.codebook import Codebook
 from qlayers.schedules import Schedulable
 
 
-class NearestCodeQuantizer(CodebookQuantizer):
+class NearestCodeQuantizer(BaseQuantizer):
     """Base of the quantizers that train their codebook by a loss of its own.
 
     Args:
         quantize_weight: Weight of `||stop_gradient(x) - z||^2`.
         commit_weight: Weight of `||x - stop_gradient(z)||^2`.
         loss_reduction: `"sum"` or `"mean"` over the last axis.
-        **kwargs: Keyword arguments of `CodebookQuantizer`.
+        revive_after: Training calls after which an unused code is moved, or None.
+        **kwargs: Keyword arguments of `BaseQuantizer`.
     """
 
     def __init__(
@@ -27,7 +28,8 @@ class NearestCodeQuantizer(CodebookQuantizer):
         *,
         quantize_weight: Schedulable,
         commit_weight: Schedulable,
-        loss_reduction: str,
+        loss_reduction: Literal["sum", "mean"],
+        revive_after: int | None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -36,9 +38,20 @@ class NearestCodeQuantizer(CodebookQuantizer):
         self.loss_reduction = check_choice(
             "loss_reduction", loss_reduction, ("sum", "mean")
         )
+        self.revive_after = check_optional_count("revive_after", revive_after)
         for term in ("quantize", "commit"):
             if not self.is_off(f"{term}_weight"):
                 self.track_terms(f"{term}_loss")
+
+    def add_codebook(self, shape: tuple[int, int, int], initializer: Any) -> None:
+        """Creates the codebook, `(rows, num_values, code_dim)`."""
+        self._codebook = Codebook(self, shape, initializer, self.revive_after)
+        self.codebook = self._codebook.variable
+
+    @property
+    def table(self) -> Tensor:
+        """The current code values, `(rows, num_values, code_dim)`."""
+        return self._codebook.table
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         x = self._prepare(inputs)
@@ -46,21 +59,18 @@ class NearestCodeQuantizer(CodebookQuantizer):
         z = self._values_of(ops.maximum(codes, 0))
         self._add_loss_of("quantize", ops.stop_gradient(x) - z)
         self._add_loss_of("commit", x - ops.stop_gradient(z))
-        if training and self.revive_after is not None:
-            self.revive(*self._in_rows(codes, x))
+        if training:
+            self._codebook.revive(codes, x)
         return self._finish(straight_through(x, z), codes, training)
 
     def _add_loss_of(self, term: str, error: Tensor) -> None:
         if not self.is_off(f"{term}_weight"):
             value = batch_mean(ops.square(error), self.loss_reduction)
-            self.add_term(f"{term}_loss", value, self.now(f"{term}_weight"))
-
-    def _in_rows(self, codes: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Codes `(rows, samples)` and inputs `(rows, samples, code_dim)`."""
-        rows, _, code_dim = self.codebook.shape
-        codes = ops.transpose(ops.reshape(codes, (-1, rows)))
-        x = ops.reshape(x, (-1, rows, code_dim))
-        return codes, ops.transpose(x, (1, 0, 2))
+            self.add_term(f"{term}_loss", value, self.value_of(f"{term}_weight"))
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "loss_reduction": self.loss_reduction}
+        config = super().get_config()
+        config.update(
+            loss_reduction=self.loss_reduction, revive_after=self.revive_after
+        )
+        return config

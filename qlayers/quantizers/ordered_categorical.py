@@ -123,7 +123,7 @@ class OrderedCategoricalQuantizer(LogitsQuantizer):
         return batch_mean(uniform_kl(logits, num_active), "sum")
 
     def _weights(self, logits: Tensor, codes: Tensor, training: bool | None) -> Tensor:
-        return self._sample(logits, self.now("noise_scale") if training else 0.0)
+        return self._sample(logits, self.value_of("noise_scale") if training else 0.0)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

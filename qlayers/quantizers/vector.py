@@ -1,7 +1,7 @@
 """Vector quantization with one codebook for all slots."""
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import keras
 from keras import ops
@@ -63,7 +63,7 @@ class VectorQuantizer(NearestCodeQuantizer):
         code_dim: int = 64,
         quantize_weight: Schedulable = 1.0,
         commit_weight: Schedulable = 0.25,
-        loss_reduction: str = "sum",
+        loss_reduction: Literal["sum", "mean"] = "sum",
         revive_after: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -107,7 +107,7 @@ class VectorQuantizer(NearestCodeQuantizer):
         size = self.num_latents * self.code_dim
         return ops.reshape(vectors, (*ops.shape(codes)[:-1], size))
 
-    def _spread(self, codes: Tensor) -> Tensor:
+    def _repeated(self, codes: Tensor) -> Tensor:
         return ops.repeat(codes, self.code_dim, axis=-1)
 
     def get_config(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class ActivityEnergy(LatentRegularizer):
     Args:
         activity_weight: Weight of the energy, a number or a schedule.
         nonnegative_weight: Weight of the negative part, a number or a schedule.
-        **kwargs: `always` of the regularizers and those of `keras.layers.Layer`.
+        **kwargs: `at_inference` of the regularizers and those of `keras.layers.Layer`.
 
     Input and output shape: `(..., n)`.
 

@@ -10,7 +10,7 @@ from keras import ops
 
 from qlayers.backend import Tensor, as_float32, is_eager
 from qlayers.checks import check_last_axis
-from qlayers.regularizers.replicas import gather_rows
+from qlayers.regularizers.replicas import gather_samples
 from qlayers.signals import Signal
 from qlayers.term_layer import TermLayer
 
@@ -31,9 +31,9 @@ class BaseRegularizer(TermLayer):
 
     Args:
         seed: Integer seed of the layer's random draws.
-        always: Whether the terms are also computed outside training. `evaluate` then
-            reports them, and `predict` and exported models pay for them. By default
-            a regularizer does nothing at inference.
+        at_inference: Whether the terms are also computed outside training. `evaluate`
+            then reports them, and `predict` and exported models pay for them. By
+            default a regularizer does nothing at inference.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Attributes:
@@ -46,12 +46,14 @@ class BaseRegularizer(TermLayer):
     may_read: tuple[Signal, ...] = ()
 
     def __init__(
-        self, *, seed: int | None = None, always: bool = False, **kwargs: Any
+        self, *, seed: int | None = None, at_inference: bool = False, **kwargs: Any
     ) -> None:
+        # The name of the argument in files of version 0.1.
+        at_inference = kwargs.pop("always", at_inference)
         super().__init__(**kwargs)
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
-        self.always = bool(always)
+        self.at_inference = bool(at_inference)
 
     def track_terms(self, *names: str) -> None:
         for name in names:
@@ -59,10 +61,10 @@ class BaseRegularizer(TermLayer):
 
     def applies(self, training: bool | None, *weights: str) -> bool:
         """Whether any of the named weights calls for a term in this call."""
-        is_wanted = bool(training) or self.always
+        is_wanted = bool(training) or self.at_inference
         return is_wanted and not all(self.is_off(name) for name in weights)
 
-    def rows(self, x: Tensor, last_axes: int = 1) -> Tensor:
+    def own_samples(self, x: Tensor, last_axes: int = 1) -> Tensor:
         """This replica's float32 samples, `(samples, ...)`.
 
         All axes but the `last_axes` last ones are samples. Values that are not finite
@@ -77,9 +79,9 @@ class BaseRegularizer(TermLayer):
             )
         return ops.reshape(x, (-1, *x.shape[-last_axes:]))
 
-    def global_rows(self, x: Tensor) -> Tensor:
+    def global_samples(self, x: Tensor) -> Tensor:
         """float32 samples of all replicas together, `(samples, n)`."""
-        return gather_rows(self.rows(x))
+        return gather_samples(self.own_samples(x))
 
     def named(self, others: tuple[Any, ...], by_name: dict[str, Any]) -> dict[str, Any]:
         """Call arguments after the first, by signal; those that are None left out."""
@@ -97,7 +99,8 @@ class BaseRegularizer(TermLayer):
         return {name: x for name, x in given.items() if x is not None}
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "seed": self.seed, "always": self.always}
+        config = super().get_config()
+        return {**config, "seed": self.seed, "at_inference": self.at_inference}
 
 
 class LatentRegularizer(BaseRegularizer, abc.ABC):
@@ -128,7 +131,7 @@ class LatentRegularizer(BaseRegularizer, abc.ABC):
 
     def samples_of(self, x: Tensor) -> Tensor:
         """What `add_terms` gets of a call argument: the global batch's samples."""
-        return self.global_rows(x)
+        return self.global_samples(x)
 
     @abc.abstractmethod
     def add_terms(self, *args: Any, **kwargs: Any) -> None:
@@ -141,4 +144,4 @@ class LatentRegularizer(BaseRegularizer, abc.ABC):
     def add_weighted(self, values: dict[str, Tensor], scale: Any = 1.0) -> None:
         """Adds each value with the weight `scale * <its name>_weight`."""
         for name, value in values.items():
-            self.add_term(name, value, scale * self.now(f"{name}_weight"))
+            self.add_term(name, value, scale * self.value_of(f"{name}_weight"))

@@ -34,7 +34,7 @@ class Cliff(LatentRegularizer):
         num_grid: Number of points of the integrals.
         grid_limit: Integrals run from `-grid_limit` to `grid_limit`.
         num_conditions: Number of samples whose values condition the others.
-        **kwargs: `seed` and `always` of the regularizers and those of
+        **kwargs: `seed` and `at_inference` of the regularizers and those of
             `keras.layers.Layer`.
 
     Input and output shape: `(..., n)`.
@@ -92,7 +92,7 @@ class Cliff(LatentRegularizer):
             seed=self.seed_generator,
             terms=self._active_terms(),
         )
-        self.add_weighted(values, scale=self.now("weight"))
+        self.add_weighted(values, scale=self.value_of("weight"))
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

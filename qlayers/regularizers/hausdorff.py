@@ -25,7 +25,7 @@ class HausdorffFactorizedSupport(LatentRegularizer):
     Args:
         weight: Weight of the term, a number or a schedule; 0 switches it off.
         num_pairs: Number of pairs in each call, drawn anew.
-        **kwargs: `seed` and `always` of the regularizers and those of
+        **kwargs: `seed` and `at_inference` of the regularizers and those of
             `keras.layers.Layer`.
 
     Input and output shape: `(..., n)` with at least two latents. The method uses the
@@ -63,7 +63,7 @@ class HausdorffFactorizedSupport(LatentRegularizer):
         value = hausdorff_factorized_support(
             z, self.num_pairs, seed=self.seed_generator
         )
-        self.add_term("hausdorff", value, self.now("weight"))
+        self.add_term("hausdorff", value, self.value_of("weight"))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "num_pairs": self.num_pairs}

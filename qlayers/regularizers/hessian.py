@@ -38,7 +38,7 @@ class HessianPenalty(BaseHessianPenalty):
         batch_fraction: Part of the batch, chosen at random, that is perturbed.
         step_interval: Compute the penalty only at every so many steps, with as many
             times the weight.
-        **kwargs: `seed` and `always` of the regularizers and those of
+        **kwargs: `seed` and `at_inference` of the regularizers and those of
             `keras.layers.Layer`.
 
     Example:

@@ -12,7 +12,11 @@ from qlayers.functional.hessian_penalty import draw_directions, penalty_of_sampl
 from qlayers.functional.random_order import random_order
 from qlayers.functional.standardize import standard_deviation
 from qlayers.regularizers.base import BaseRegularizer
-from qlayers.regularizers.replicas import gather_rows, own_rows, share_of_samples
+from qlayers.regularizers.replicas import (
+    gather_samples,
+    part_of_replica,
+    share_of_samples,
+)
 from qlayers.schedules import Schedulable
 
 
@@ -134,8 +138,8 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
     def _add_penalty(
         self, z: Tensor, continuous: Tensor | None, training: bool
     ) -> None:
-        own = self.rows(z)
-        of_all = gather_rows(own)
+        own = self.own_samples(z)
+        of_all = gather_samples(own)
         directions = self._directions(of_all, own, continuous)
         share = share_of_samples(own)
         own, directions = self._subset(own, directions)
@@ -154,7 +158,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
 
         # Nothing that talks to other replicas may stand inside the branch.
         is_due = self._is_due(training)
-        weight = self.now("weight")
+        weight = self.value_of("weight")
         if is_due is True:
             self.add_term("hessian_penalty", share * penalty(), weight)
             return
@@ -182,12 +186,12 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
             self.is_normalized,
             self.seed_generator,
         )
-        by_sample = own_rows(ops.transpose(directions, (1, 0, 2)), own)
+        by_sample = part_of_replica(ops.transpose(directions, (1, 0, 2)), own)
         directions = ops.transpose(by_sample, (1, 0, 2))
         if not self.is_normalized:
             return directions
         if continuous is not None:
-            of_all = self.global_rows(continuous)
+            of_all = self.global_samples(continuous)
         return directions * standard_deviation(of_all)
 
     def _subset(self, own: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:

@@ -24,7 +24,7 @@ class IndependentSupport(LatentRegularizer):
         num_samples: Number of points drawn in each call.
         trim: Fraction of the values at each end of a latent, and of the farthest
             points, that is left out, from 0 to below 0.5.
-        **kwargs: `seed` and `always` of the regularizers and those of
+        **kwargs: `seed` and `at_inference` of the regularizers and those of
             `keras.layers.Layer`.
 
     Input and output shape: `(..., n)`.
@@ -65,7 +65,7 @@ class IndependentSupport(LatentRegularizer):
         value = independent_support(
             z, self.num_samples, self.trim, seed=self.seed_generator
         )
-        self.add_term("support_gap", value, self.now("weight"))
+        self.add_term("support_gap", value, self.value_of("weight"))
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

@@ -35,7 +35,7 @@ class MinibatchTotalCorrelation(LatentRegularizer):
             mutual information.
         mi_weight: Weight of the mutual information, a number or a schedule.
         kl_weight: Weight of the dimension-wise divergence, a number or a schedule.
-        **kwargs: `always` of the regularizers and those of `keras.layers.Layer`.
+        **kwargs: `at_inference` of the regularizers and those of `keras.layers.Layer`.
 
     Call arguments:
         z: A sample of each posterior, `(..., n)`.
@@ -76,7 +76,7 @@ class MinibatchTotalCorrelation(LatentRegularizer):
     def add_terms(self, z: Tensor, mean: Tensor, scale: Tensor) -> None:
         values = minibatch_total_correlation(z, mean, scale, self.dataset_size)
         for name, value in values.items():
-            self.add_term(name, value, self.now(_WEIGHT_OF[name]))
+            self.add_term(name, value, self.value_of(_WEIGHT_OF[name]))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "dataset_size": self.dataset_size}

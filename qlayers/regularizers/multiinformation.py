@@ -32,7 +32,7 @@ class KernelMultiinformation(LatentRegularizer):
         weight: Weight of the term, a number or a schedule; 0 switches it off.
         bandwidth: `"silverman"` for smoothing in proportion to each latent's standard
             deviation, or a number for the same fixed smoothing of all (naive Tripod).
-        **kwargs: `always` of the regularizers and those of `keras.layers.Layer`.
+        **kwargs: `at_inference` of the regularizers and those of `keras.layers.Layer`.
 
     Call arguments:
         z: Latents, `(..., n)`, quantized or not.
@@ -69,7 +69,7 @@ class KernelMultiinformation(LatentRegularizer):
     def add_terms(self, z: Tensor, continuous: Tensor | None = None) -> None:
         scale = None if continuous is None else standard_deviation(continuous)
         value = kernel_multiinformation(z, scale, self.bandwidth)
-        self.add_term("multiinformation", value, self.now("weight"))
+        self.add_term("multiinformation", value, self.value_of("weight"))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "bandwidth": self.bandwidth}

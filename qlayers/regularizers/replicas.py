@@ -5,7 +5,7 @@ from keras import ops
 from qlayers.backend import Tensor, gather_global_batch, num_replicas, sum_over_replicas
 
 
-def gather_rows(own: Tensor) -> Tensor:
+def gather_samples(own: Tensor) -> Tensor:
     """The samples of all replicas together.
 
     Args:
@@ -15,7 +15,7 @@ def gather_rows(own: Tensor) -> Tensor:
     return ops.reshape(gather_global_batch(own), (-1, *own.shape[1:]))
 
 
-def own_rows(of_all: Tensor, own: Tensor) -> Tensor:
+def part_of_replica(of_all: Tensor, own: Tensor) -> Tensor:
     """The rows of `of_all`, one per sample of the global batch, that match `own`.
 
     Args:

@@ -11,7 +11,11 @@ from qlayers.backend import Tensor
 from qlayers.checks import check_count, check_number
 from qlayers.functional.permute_latents import permute_latents
 from qlayers.regularizers.base import LatentRegularizer
-from qlayers.regularizers.replicas import gather_rows, own_rows, share_of_samples
+from qlayers.regularizers.replicas import (
+    gather_samples,
+    part_of_replica,
+    share_of_samples,
+)
 from qlayers.schedules import Schedulable
 
 
@@ -46,7 +50,7 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
             that loss, by `discriminator_loss`, from another batch.
         kernel_initializer: Initializer of the discriminator's kernels; None is Glorot's
             uniform one. Every layer draws anew.
-        **kwargs: `seed` and `always` of the regularizers and those of
+        **kwargs: `seed` and `at_inference` of the regularizers and those of
             `keras.layers.Layer`.
 
     Input and output shape: `(..., n)`, or `(..., n, num_values)` with `one_hot`.
@@ -58,7 +62,7 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
 
     discriminator = qlayers.TotalCorrelationDiscriminator(weight=1e-4, one_hot=True)
     z, assignments = qlayers.GumbelQuantizer(64)(h, return_assignments=True)
-    z = qlayers.blocks.Beside()([z, discriminator(assignments)])
+    z = qlayers.blocks.FirstInput()([z, discriminator(assignments)])
     ```
 
     Reference:
@@ -143,10 +147,12 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
     def add_terms(self, own: Tensor) -> None:
         share = share_of_samples(own)
         estimate = share * ops.mean(self._log_ratio(own, frozen=True))
-        self.add_term("total_correlation", estimate, self.now("weight"))
+        self.add_term("total_correlation", estimate, self.value_of("weight"))
         if self.trains_itself:
-            of_all = ops.stop_gradient(gather_rows(own))
-            permuted = own_rows(permute_latents(of_all, self.seed_generator), own)
+            of_all = ops.stop_gradient(gather_samples(own))
+            permuted = part_of_replica(
+                permute_latents(of_all, self.seed_generator), own
+            )
             loss = share * self.discriminator_loss(own, permuted)
             self.add_term("discriminator_loss", loss, 1.0)
 
@@ -175,7 +181,7 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
 
     def samples_of(self, x: Tensor) -> Tensor:
         # This replica's own: each estimates the ratio of its samples.
-        return self.rows(x, last_axes=2 if self.one_hot else 1)
+        return self.own_samples(x, last_axes=2 if self.one_hot else 1)
 
     def _log_ratio(self, samples: Tensor, frozen: bool = False) -> Tensor:
         if not self.kernels:

@@ -112,24 +112,26 @@ def test_wrong_last_dimension_after_build(case, method, change):
 
 
 @every_case
-def test_unbuilt_layer(case):
-    layer = case.make()
-    for call in (
-        lambda: layer.codes(np.zeros((3, case.size), "float32")),
-        lambda: layer.lookup(np.zeros((3, 1), "int32")),
-        layer.value_table,
-    ):
-        with pytest.raises(ValueError, match="Call the layer on a tensor, or `build"):
-            call()
+def test_a_layer_that_was_never_called_builds_itself(case):
+    x = np.random.default_rng(0).normal(size=(3, case.size)).astype("float32")
+    built = case.make()
+    built.build((None, case.size))
+    codes = as_float64(built.codes(x)).astype("int32")
+    np.testing.assert_array_equal(as_float64(case.make().codes(x)), codes)
+    np.testing.assert_array_equal(
+        as_float64(case.make().lookup(codes)), as_float64(built.lookup(codes))
+    )
+    with pytest.raises(ValueError, match="Call the layer on a tensor, or `build"):
+        case.make().value_table()
 
 
 @every_case
 def test_codes_out_of_range(case):
     layer = built(case)
-    for bad in (-1, layer.num_codes_of[0]):
+    for bad in (-1, layer.codes_per_latent[0]):
         codes = np.zeros((2, layer.num_latents), "int32")
         codes[1, 0] = bad
-        last = layer.num_codes_of[0] - 1
+        last = layer.codes_per_latent[0] - 1
         message = f"codes from 0 to {last} for latent 0. Received the code {bad}"
         with pytest.raises(ValueError, match=message):
             layer.lookup(codes)

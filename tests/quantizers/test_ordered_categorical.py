@@ -91,7 +91,7 @@ def test_noise_scale_follows_the_papers_half_cosine():
     layer = make(noise_scale=schedule)
     used = []
     for _ in range(steps + 1):
-        used.append(float(as_float64(layer.now("noise_scale"))))
+        used.append(float(as_float64(layer.value_of("noise_scale"))))
         layer(LOGITS, training=True)
     t = np.arange(steps + 1)
     expected = 0.5 * (0.5 + 2.0) + 0.5 * (0.5 - 2.0) * np.cos(np.pi * t / steps)

@@ -50,7 +50,7 @@ def test_codes_are_int32_indices_of_any_leading_shape(case, data):
     assert codes.dtype == np.int32
     assert codes.shape == (*leading, layer.num_latents)
     assert np.all(codes >= 0)
-    assert np.all(codes < np.asarray(layer.num_codes_of))
+    assert np.all(codes < np.asarray(layer.codes_per_latent))
     flat = ops.convert_to_numpy(layer.codes(x.reshape(-1, case.size)))
     np.testing.assert_array_equal(codes.reshape(flat.shape), flat)
 
@@ -90,7 +90,7 @@ def test_every_code_is_its_own_nearest(case, data):
     elif case.name.startswith("gaussian"):
         x = np.concatenate([values, np.zeros_like(values)], axis=-1)
     elif case.name.startswith(("categorical", "ordered")):
-        x = 9.0 * np.eye(layer.num_codes_of[0])[codes]
+        x = 9.0 * np.eye(layer.codes_per_latent[0])[codes]
         if case.name == "ordered_categorical_masked":
             # Code 1 of the first latent is not active.
             codes[:, 0] = 0

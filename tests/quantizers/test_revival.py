@@ -68,7 +68,7 @@ def test_a_revived_code_stays_where_it_is_and_its_counter_restarts():
     layer(batch(), training=True)
     layer(batch(), training=True)
     revived = table_of(layer)
-    idle = as_float64(layer._idle_calls)
+    idle = as_float64(layer._codebook.idle_calls)
     np.testing.assert_array_equal(idle, 0.0)
     # Inputs far from it: idle again, but moved only after two more calls.
     far = np.array([[0.0, 0.0], [2.0, 2.0]], "float32") + 100.0

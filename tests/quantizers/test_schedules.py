@@ -38,7 +38,7 @@ def test_inference_reads_but_does_not_count():
     for _ in range(3):
         layer(X, training=False)
     assert int(as_float64(layer.training_step)) == 1
-    assert float(as_float64(layer.now("commit_weight"))) == pytest.approx(0.4)
+    assert float(as_float64(layer.value_of("commit_weight"))) == pytest.approx(0.4)
 
 
 def test_no_counter_without_a_schedule():
@@ -102,7 +102,7 @@ def test_step_can_be_set_from_outside():
     layer = qlayers.LatentQuantizer(5, commit_weight=halving())
     layer.build((None, 4))
     layer.training_step.assign(3)
-    assert float(as_float64(layer.now("commit_weight"))) == pytest.approx(0.1)
+    assert float(as_float64(layer.value_of("commit_weight"))) == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(

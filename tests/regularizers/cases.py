@@ -48,7 +48,7 @@ CASES = [
     LayerCase(
         "multiinformation_fixed",
         lambda: qlayers.KernelMultiinformation(
-            schedules.ExponentialDecay(1.0, 3, 0.5), bandwidth=0.3, always=True
+            schedules.ExponentialDecay(1.0, 3, 0.5), bandwidth=0.3, at_inference=True
         ),
         size=6,
         connect=_in_sequence,

@@ -7,8 +7,9 @@ import keras
 from qlayers.backend import Tensor
 
 
-@keras.saving.register_keras_serializable(package="qlayers")
-class Beside(keras.layers.Layer):
+# Saved models know the layer as "Beside".
+@keras.saving.register_keras_serializable(package="qlayers", name="Beside")
+class FirstInput(keras.layers.Layer):
     """Returns the first of its inputs and thereby keeps the others in the graph.
 
     A functional model holds only layers on a path from its inputs to its outputs. A
@@ -20,7 +21,7 @@ class Beside(keras.layers.Layer):
     ```python
     mean = keras.layers.Dense(4)(inputs)
     z = keras.layers.GaussianNoise(1.0)(mean)
-    z = Beside()([z, keras.layers.ActivityRegularization(l2=1.0)(mean)])
+    z = FirstInput()([z, keras.layers.ActivityRegularization(l2=1.0)(mean)])
     ```
     """
 
