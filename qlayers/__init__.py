@@ -1,30 +1,72 @@
-"""Keras 3 layers for quantized, disentangled latent spaces."""
+"""Keras 3 layers for quantized, disentangled latent spaces.
 
-from qlayers import blocks as blocks
-from qlayers import functional as functional
-from qlayers import quantizers as quantizers
-from qlayers import regularizers as regularizers
-from qlayers.quantizers import CategoricalQuantizer as CategoricalQuantizer
-from qlayers.quantizers import CodeUsage as CodeUsage
-from qlayers.quantizers import FiniteScalarQuantizer as FiniteScalarQuantizer
-from qlayers.quantizers import GaussianLatent as GaussianLatent
-from qlayers.quantizers import GumbelQuantizer as GumbelQuantizer
-from qlayers.quantizers import LatentQuantizer as LatentQuantizer
+`qlayers.metrics`, `.datasets`, `.callbacks` and `.testing` are imported when they are
+first used: most of them need more than Keras and NumPy.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from qlayers import blocks, functional, quantizers, regularizers
 from qlayers.quantizers import (
-    OrderedCategoricalQuantizer as OrderedCategoricalQuantizer,
+    CategoricalQuantizer,
+    CodeUsage,
+    FiniteScalarQuantizer,
+    GaussianLatent,
+    GumbelQuantizer,
+    LatentQuantizer,
+    OrderedCategoricalQuantizer,
+    VectorQuantizer,
 )
-from qlayers.quantizers import VectorQuantizer as VectorQuantizer
-from qlayers.regularizers import ActivityEnergy as ActivityEnergy
-from qlayers.regularizers import Cliff as Cliff
 from qlayers.regularizers import (
-    HausdorffFactorizedSupport as HausdorffFactorizedSupport,
+    ActivityEnergy,
+    Cliff,
+    HausdorffFactorizedSupport,
+    HessianPenalty,
+    IndependentSupport,
+    KernelMultiinformation,
+    MinibatchTotalCorrelation,
+    NormalizedHessianPenalty,
+    TotalCorrelationDiscriminator,
 )
-from qlayers.regularizers import HessianPenalty as HessianPenalty
-from qlayers.regularizers import IndependentSupport as IndependentSupport
-from qlayers.regularizers import KernelMultiinformation as KernelMultiinformation
-from qlayers.regularizers import MinibatchTotalCorrelation as MinibatchTotalCorrelation
-from qlayers.regularizers import NormalizedHessianPenalty as NormalizedHessianPenalty
-from qlayers.regularizers import (
-    TotalCorrelationDiscriminator as TotalCorrelationDiscriminator,
-)
-from qlayers.version import __version__ as __version__
+from qlayers.version import __version__
+
+if TYPE_CHECKING:
+    from qlayers import callbacks, datasets, metrics, testing  # noqa: F401
+
+_LAZY = ("callbacks", "datasets", "metrics", "testing")
+
+__all__ = [
+    "ActivityEnergy",
+    "CategoricalQuantizer",
+    "Cliff",
+    "CodeUsage",
+    "FiniteScalarQuantizer",
+    "GaussianLatent",
+    "GumbelQuantizer",
+    "HausdorffFactorizedSupport",
+    "HessianPenalty",
+    "IndependentSupport",
+    "KernelMultiinformation",
+    "LatentQuantizer",
+    "MinibatchTotalCorrelation",
+    "NormalizedHessianPenalty",
+    "OrderedCategoricalQuantizer",
+    "TotalCorrelationDiscriminator",
+    "VectorQuantizer",
+    "__version__",
+    "blocks",
+    "functional",
+    "quantizers",
+    "regularizers",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return importlib.import_module(f"qlayers.{name}")
+    raise AttributeError(f"module 'qlayers' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LAZY])

@@ -1,11 +1,12 @@
 """The few questions that `keras.ops` cannot answer the same way everywhere."""
 
-from typing import Any
+import functools
+from typing import Any, TypeAlias
 
 import keras
 from keras import ops
 
-Tensor = Any
+Tensor: TypeAlias = Any
 """A tensor of the active backend, a KerasTensor or an array."""
 
 
@@ -26,6 +27,20 @@ def is_eager(x: Tensor) -> bool:
 
     is_meta = isinstance(x, torch.Tensor) and x.device.type == "meta"
     return not is_meta and not torch.compiler.is_compiling()
+
+
+@functools.cache
+def mirrored_strategy() -> Any:
+    """`tf.distribute` over all GPUs, or all CPUs; one object for the process.
+
+    A second one would use the collective keys of the first again, which TensorFlow
+    answers with "Shape mismatch in the collective".
+    """
+    import tensorflow as tf
+
+    devices = tf.config.list_logical_devices("GPU")
+    devices = devices or tf.config.list_logical_devices("CPU")
+    return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
 def num_replicas() -> int:

@@ -9,7 +9,7 @@ from qlayers.backend import Tensor
 from qlayers.checks import check_number
 
 LearningRateSchedule = keras.optimizers.schedules.LearningRateSchedule
-Schedulable: TypeAlias = Any
+Schedulable: TypeAlias = float | keras.optimizers.schedules.LearningRateSchedule
 """A float, or a `LearningRateSchedule` whose value at a training step is meant."""
 
 
@@ -51,6 +51,6 @@ def is_scheduled(value: Schedulable) -> bool:
 
 def value_at(value: Schedulable, step: Tensor) -> Tensor | float:
     """The quantity at a training step: a float, or a float32 scalar tensor."""
-    if is_scheduled(value):
+    if isinstance(value, LearningRateSchedule):
         return ops.cast(value(step), "float32")
     return value

@@ -14,8 +14,8 @@ import keras
 import numpy as np
 import pytest
 
+from qlayers.testing import check_name, contract_checks
 from tests.conftest import ROOT
-from tests.layer_contract import check_name, contract_checks
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 _BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)

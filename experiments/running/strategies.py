@@ -1,12 +1,12 @@
 """Training on several devices or machines with `tf.distribute`."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from experiments.settings.config import RunConfig
+from qlayers.backend import mirrored_strategy
 
 
 def make_strategy(name: str) -> tf.distribute.Strategy | None:
@@ -18,21 +18,8 @@ def make_strategy(name: str) -> tf.distribute.Strategy | None:
     if name == "none":
         return None
     if name == "mirrored":
-        return _mirrored()
+        return mirrored_strategy()
     return tf.distribute.MultiWorkerMirroredStrategy()
-
-
-@functools.cache
-def _mirrored() -> tf.distribute.Strategy:
-    """All GPUs, or all CPUs; one object for the process.
-
-    A second one would use the collective keys of the first again, which TensorFlow
-    answers with "Shape mismatch in the collective".
-    """
-    devices = tf.config.list_logical_devices("GPU")
-    if not devices:
-        devices = tf.config.list_logical_devices("CPU")
-    return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
 def is_chief(strategy: tf.distribute.Strategy | None) -> bool:

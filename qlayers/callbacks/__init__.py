@@ -24,3 +24,17 @@ from qlayers.callbacks.score_summaries import ScoreSummaries as ScoreSummaries
 from qlayers.callbacks.step_callback import StepCallback as StepCallback
 from qlayers.callbacks.stop_on_non_finite import StopOnNonFinite as StopOnNonFinite
 from qlayers.callbacks.training_scalars import TrainingScalars as TrainingScalars
+
+__all__ = [
+    "CheckpointSelection",
+    "CodeStatistics",
+    "DisentanglementMetrics",
+    "ImageSummaries",
+    "ProjectorFiles",
+    "ScoreSummaries",
+    "StepCallback",
+    "StopOnNonFinite",
+    "TrainingScalars",
+    "write_hyperparameter_columns",
+    "write_hyperparameters",
+]

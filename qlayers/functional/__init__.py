@@ -24,3 +24,22 @@ from qlayers.functional.permute_latents import permute_latents as permute_latent
 from qlayers.functional.standardize import standard_deviation as standard_deviation
 from qlayers.functional.standardize import standardize as standardize
 from qlayers.functional.straight_through import straight_through as straight_through
+
+__all__ = [
+    "activity_energy",
+    "cliff_terms",
+    "gumbel_softmax",
+    "hausdorff_factorized_support",
+    "hessian_penalty",
+    "independent_support",
+    "kernel_multiinformation",
+    "minibatch_total_correlation",
+    "nearest_code",
+    "nearest_vector",
+    "permute_latents",
+    "standard_deviation",
+    "standard_normal_kl",
+    "standardize",
+    "straight_through",
+    "uniform_kl",
+]

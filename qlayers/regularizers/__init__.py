@@ -1,23 +1,35 @@
 """Layers that shape a latent space by losses and otherwise leave it alone."""
 
-from qlayers.regularizers.activity import ActivityEnergy as ActivityEnergy
-from qlayers.regularizers.cliff import Cliff as Cliff
+from qlayers.regularizers.activity import ActivityEnergy
+from qlayers.regularizers.cliff import Cliff
 from qlayers.regularizers.hausdorff import (
-    HausdorffFactorizedSupport as HausdorffFactorizedSupport,
+    HausdorffFactorizedSupport,
 )
-from qlayers.regularizers.hessian import HessianPenalty as HessianPenalty
+from qlayers.regularizers.hessian import HessianPenalty
 from qlayers.regularizers.independent_support import (
-    IndependentSupport as IndependentSupport,
+    IndependentSupport,
 )
 from qlayers.regularizers.minibatch_total_correlation import (
-    MinibatchTotalCorrelation as MinibatchTotalCorrelation,
+    MinibatchTotalCorrelation,
 )
 from qlayers.regularizers.multiinformation import (
-    KernelMultiinformation as KernelMultiinformation,
+    KernelMultiinformation,
 )
 from qlayers.regularizers.normalized_hessian import (
-    NormalizedHessianPenalty as NormalizedHessianPenalty,
+    NormalizedHessianPenalty,
 )
 from qlayers.regularizers.total_correlation import (
-    TotalCorrelationDiscriminator as TotalCorrelationDiscriminator,
+    TotalCorrelationDiscriminator,
 )
+
+__all__ = [
+    "ActivityEnergy",
+    "Cliff",
+    "HausdorffFactorizedSupport",
+    "HessianPenalty",
+    "IndependentSupport",
+    "KernelMultiinformation",
+    "MinibatchTotalCorrelation",
+    "NormalizedHessianPenalty",
+    "TotalCorrelationDiscriminator",
+]

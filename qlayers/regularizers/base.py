@@ -85,8 +85,9 @@ class BaseRegularizer(TermLayer):
 
     def named(self, others: tuple[Any, ...], by_name: dict[str, Any]) -> dict[str, Any]:
         """Call arguments after the first, by signal; those that are None left out."""
-        wanted = [(name, Parameter.empty) for name in self.reads if name != "decoder"]
-        wanted = [*wanted[1:], *((name, None) for name in self.may_read)]
+        needed = [name for name in self.reads if name != "decoder"][1:]
+        wanted: list[tuple[Signal, Any]] = [(name, Parameter.empty) for name in needed]
+        wanted += [(name, None) for name in self.may_read]
         kind = Parameter.POSITIONAL_OR_KEYWORD
         signature = Signature([Parameter(n, kind, default=d) for n, d in wanted])
         try:

@@ -6,7 +6,7 @@ import pytest
 
 import models
 from models.networks.choice import Networks
-from tests.layer_contract import two_replica_strategy
+from qlayers.backend import mirrored_strategy
 from tests.models.tiny import NUM_LATENTS, OPTIONS, STYLE, fit, tiny_images, tiny_model
 
 ADVERSARIAL = ("infowgan_gp", "ql_infowgan_gp")
@@ -124,12 +124,12 @@ def _check_continues_after_reload(model, folder):
 )
 def test_two_replicas_train(method):
     """Two replicas take one replica's steps where no noise is drawn."""
-    with two_replica_strategy().scope():
+    with mirrored_strategy().scope():
         replicated = tiny_model(method)
         replicated.compile(keras.optimizers.SGD(1e-3))
     fit(replicated, steps=2)
     for variable in replicated.trainable_variables:
-        copies = two_replica_strategy().experimental_local_results(variable.value)
+        copies = mirrored_strategy().experimental_local_results(variable.value)
         np.testing.assert_array_equal(copies[0].numpy(), copies[1].numpy())
     if method in ("ae", "bio_ae", "vq_vae", "qlae", "qlae_global"):
         single = tiny_model(method)

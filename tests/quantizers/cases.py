@@ -3,7 +3,7 @@
 import keras
 
 import qlayers
-from tests.layer_contract import LayerCase
+from qlayers.testing import LayerCase
 
 schedules = keras.optimizers.schedules
 

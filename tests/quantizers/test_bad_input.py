@@ -6,7 +6,8 @@ import pytest
 from keras import ops
 
 import qlayers
-from tests.layer_contract import case_name
+from qlayers.testing import case_name
+from tests.gradients import as_float64
 from tests.quantizers.cases import CASES
 
 pytestmark = pytest.mark.backends

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import qlayers
+from qlayers.backend import mirrored_strategy
 from tests.gradients import as_float64
-from tests.layer_contract import two_replica_strategy
 
 pytestmark = pytest.mark.backends
 
@@ -133,7 +133,7 @@ def test_evaluation_counts_its_own_codes():
     keras.backend.backend() != "tensorflow", reason="replicas are TensorFlow's"
 )
 def test_two_replicas_count_the_whole_batch():
-    strategy = two_replica_strategy()
+    strategy = mirrored_strategy()
     with strategy.scope():
         layer = qlayers.LatentQuantizer(6, init_range=1.0, name="shared_out")
         model = frozen_model(layer)

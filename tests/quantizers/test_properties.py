@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from keras import ops
 
+from qlayers.testing import case_name
 from tests.gradients import as_float64
-from tests.layer_contract import case_name
 from tests.quantizers.cases import CASES
 
 pytestmark = pytest.mark.backends

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 import qlayers
-from tests.layer_contract import LayerCase
+from qlayers.testing import LayerCase
 
 schedules = keras.optimizers.schedules
 

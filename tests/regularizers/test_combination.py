@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 import qlayers
-from tests.layer_contract import two_replica_strategy
+from qlayers.backend import mirrored_strategy
 
 TERMS = (
     "klm_multiinformation",
@@ -77,7 +77,7 @@ def test_two_replicas_take_the_step_of_one():
     """Several layers that exchange batches in one model, and random choices in each."""
     x = np.random.default_rng(0).normal(size=(16, 6)).astype("float32")
     # The wide step keeps the rounding of the differences out of the comparison.
-    with two_replica_strategy().scope():
+    with mirrored_strategy().scope():
         replicated = make_model(keras.optimizers.SGD(0.01), epsilon=0.5)
     single = make_model(keras.optimizers.SGD(0.01), epsilon=0.5)
     histories = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.layer_contract import (
+from qlayers.testing import (
     case_name,
     check_name,
     check_reload_in_fresh_process,

@@ -1,19 +1,10 @@
-"""What every layer of the package must do, as checks that any layer can be put through.
-
-A test module lists its layers as `LayerCase`s and runs every check on every case:
-
-```python
-@pytest.mark.parametrize("check", contract_checks(), ids=check_name)
-@pytest.mark.parametrize("case", CASES, ids=case_name)
-def test_contract(case, check, tmp_path):
-    check(case, tmp_path)
-```
-"""
+"""What every layer must do, as checks that any layer can be put through."""
 
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +13,8 @@ from typing import Any
 import keras
 import numpy as np
 from keras import ops
+
+from qlayers.backend import mirrored_strategy
 
 BATCH = 8
 FEATURES = 6
@@ -43,6 +36,12 @@ class LayerCase:
         is_stochastic: Whether training calls draw random numbers.
         exact_on_replicas: Whether two replicas with half a batch each must take the
             same training step as one with the whole batch. Default: unless stochastic.
+
+    Example:
+
+    ```python
+    case = LayerCase("latent", lambda: qlayers.LatentQuantizer(5, seed=3), size=4)
+    ```
     """
 
     name: str
@@ -54,10 +53,26 @@ class LayerCase:
 
 
 def case_name(case: LayerCase) -> str:
+    """The name of a case, as an id for pytest.
+
+    Example:
+
+    ```python
+    case_name(LayerCase("latent", qlayers.LatentQuantizer, size=4))  # "latent"
+    ```
+    """
     return case.name
 
 
 def check_name(check: Callable[..., None]) -> str:
+    """The name of a check, as an id for pytest.
+
+    Example:
+
+    ```python
+    [check_name(check) for check in contract_checks()]  # ["symbolic_spec_is...", ...]
+    ```
+    """
     return check.__name__.removeprefix("check_")
 
 
@@ -83,11 +98,10 @@ def make_model(case: LayerCase, layer: Any = None, **compile_args: Any) -> keras
     return model
 
 
-def the_layer(model: keras.Model) -> Any:
-    """The layer under test: the one from qlayers in a model of `make_model`."""
-    return next(
-        layer for layer in model.layers if type(layer).__module__.startswith("qlayers")
-    )
+def the_layer(case: LayerCase, model: keras.Model) -> Any:
+    """The layer under test in a model of `make_model`."""
+    kind = type(case.make())
+    return next(layer for layer in model.layers if type(layer) is kind)
 
 
 def fit(model: keras.Model, epochs: int = 2) -> dict[str, list[float]]:
@@ -144,7 +158,7 @@ def check_fit_step_trains(case: LayerCase, tmp_path: Path) -> None:
     assert all(np.all(np.isfinite(values)) for values in history.values())
     after = model.get_weights()
     assert any(not np.array_equal(a, b) for a, b in zip(before, after, strict=True))
-    layer = the_layer(model)
+    layer = the_layer(case, model)
     for metric in layer.metrics:
         is_shown = any(key.startswith(metric.name) for key in history)
         assert is_shown, f"{metric.name} is missing in {sorted(history)}"
@@ -161,7 +175,7 @@ def check_inference_is_deterministic(case: LayerCase, tmp_path: Path) -> None:
     x = sample_data()
     first = infer(model, x)
     np.testing.assert_array_equal(first, infer(model, x))
-    if case.is_stochastic and hasattr(the_layer(model), "codes"):
+    if case.is_stochastic and hasattr(the_layer(case, model), "codes"):
         calls = [ops.convert_to_numpy(model(x, training=True)) for _ in range(2)]
         assert not np.array_equal(*calls)
 
@@ -181,7 +195,7 @@ def _check_mixed_precision(case: LayerCase, policy: str) -> None:
     try:
         half = make_model(case, run_eagerly=True)
         half.set_weights(full.get_weights())
-        layer, reference = the_layer(half), the_layer(full)
+        layer, reference = the_layer(case, half), the_layer(case, full)
         if hasattr(layer, "codes"):
             latents = np.random.default_rng(3).normal(size=(64, case.size)) * 0.5
             latents = latents.astype("float32")
@@ -239,15 +253,8 @@ def check_export(case: LayerCase, tmp_path: Path) -> None:
     )
 
 
-def two_replica_strategy() -> Any:
-    """Two replicas on two virtual CPUs; the same object for the whole process."""
-    from experiments.running.strategies import make_strategy
-
-    return make_strategy("mirrored")
-
-
 def check_two_replicas(case: LayerCase, tmp_path: Path) -> None:
-    strategy = two_replica_strategy()
+    strategy = mirrored_strategy()
     with strategy.scope():
         replicated = make_model(case)
     fit(replicated, epochs=3)
@@ -283,11 +290,50 @@ TENSORFLOW_CHECKS = (check_jit_step, check_export, check_two_replicas)
 
 
 def contract_checks() -> list[Callable[..., None]]:
-    """The checks that apply to the active backend."""
+    """The checks that apply to the active backend.
+
+    Each takes a case and an empty folder. The check of replicas needs two devices:
+    split the CPU by `tf.config.set_logical_device_configuration` before TensorFlow
+    starts.
+
+    Example:
+
+    ```python
+    import pytest
+
+    cases = [LayerCase("latent", lambda: qlayers.LatentQuantizer(5), size=4)]
+
+    @pytest.mark.parametrize("check", contract_checks(), ids=check_name)
+    @pytest.mark.parametrize("case", cases, ids=case_name)
+    def test_contract(case, check, tmp_path):
+        check(case, tmp_path)
+    ```
+    """
     checks = list(BACKEND_NEUTRAL_CHECKS)
     if keras.backend.backend() == "tensorflow":
         checks += TENSORFLOW_CHECKS
     return checks
+
+
+def check_layer(case: LayerCase) -> None:
+    """Puts a layer through every check that applies to the active backend.
+
+    The checks: shape and dtype in graphs, the config's round trip, a `fit` step, seeds,
+    determinism at inference, mixed precision, a `.keras` file from which training goes
+    on; on TensorFlow also XLA, export and two replicas. A failure is an AssertionError.
+
+    Args:
+        case: The layer and how to put it into a model.
+
+    Example:
+
+    ```python
+    check_layer(LayerCase("latent", lambda: qlayers.LatentQuantizer(5), size=4))
+    ```
+    """
+    for check in contract_checks():
+        with tempfile.TemporaryDirectory() as folder:
+            check(case, Path(folder))
 
 
 _RELOAD_SCRIPT = """
@@ -308,6 +354,21 @@ def check_reload_in_fresh_process(cases: list[LayerCase], folder: Path) -> None:
     """Saves a model of every case; a new process that imports qlayers loads them.
 
     One process serves all cases because starting a backend takes seconds.
+
+    Args:
+        cases: Cases whose layers are registered by `import qlayers`.
+        folder: An empty folder.
+
+    Example:
+
+    ```python
+    import tempfile
+    from pathlib import Path
+
+    case = LayerCase("latent", lambda: qlayers.LatentQuantizer(5, seed=3), size=4)
+    with tempfile.TemporaryDirectory() as folder:
+        check_reload_in_fresh_process([case], Path(folder))
+    ```
     """
     x = sample_data(7)
     np.save(folder / "x.npy", x)
