@@ -107,7 +107,7 @@ def _pictures(
     frequencies = None
     if model.quantizer is not None and has_codes:
         codes = model.codes(images[:_COUNTED])
-        shares = code_frequencies(codes, model.quantizer.num_codes_of)
+        shares = code_frequencies(codes, model.quantizer.codes_per_latent)
         frequencies = [row.tolist() for row in shares]
     return {
         "side": int(images.shape[1]),
