@@ -132,6 +132,7 @@ async function showLive(turn) {
   const { model, pictures } = state, latent = model.latent;
   state.values = new Float32Array(latent.num * latent.size);
   state.sources = Array(latent.num).fill(null);
+  state.reach = Array(latent.num).fill(3); // how far the sliders of continuous latents go
   state.orders = latent.isContinuous ? null : [...Array(latent.num).keys()].map((j) => latent.codesOf(j));
   state.wells = { a: null, b: null };
   for (const name of WELLS) showWell(name);
@@ -255,13 +256,13 @@ function blend(share) {
 function randomCodes() {
   const { model, pictures } = state, shares = pictures.frequencies;
   for (let j = 0; j < model.latent.num; j++) {
-    if (model.latent.isContinuous) { moveTo(j, 4 * Math.random() - 2); continue; }
+    if (model.latent.isContinuous) { moveTo(j, state.reach[j] * (2 * Math.random() - 1)); continue; }
     let rest = Math.random(), code = null;
     if (shares) code = shares[j].findIndex((share) => (rest -= share) < 0);
     const position = shares ? state.orders[j].indexOf(code) : Math.floor(rest * state.orders[j].length);
     moveTo(j, Math.max(position, 0));
   }
-  changed("codes drawn at random, by how often each is used");
+  changed("latents drawn at random" + (shares ? ", by how often each code is used" : ""));
 }
 
 function changed(text) {
@@ -383,7 +384,7 @@ function widenSliders() {
   if (!state.model.latent.isContinuous) return;
   for (let j = 0; j < state.model.latent.num; j++) {
     const found = WELLS.filter((name) => state.wells[name]).map((name) => Math.abs(state.wells[name].values[j]));
-    const reach = Math.max(3, Math.ceil(1.2 * Math.max(...found)));
+    const reach = state.reach[j] = Math.max(state.reach[j], Math.ceil(1.2 * Math.max(...found)));
     const slider = byId("latent-" + j);
     slider.min = -reach;
     slider.max = reach;
@@ -406,7 +407,8 @@ function traversalRow(j, columns, values) {
 function stopsOf(j) {
   const latent = state.model.latent, most = 10;
   if (latent.isContinuous) {
-    return [...Array(9).keys()].map((k) => [short(k / 2 - 2), Float32Array.of(k / 2 - 2)]);
+    const step = state.reach[j] / 4;
+    return [...Array(9).keys()].map((k) => [short((k - 4) * step), Float32Array.of((k - 4) * step)]);
   }
   const order = state.orders[j], count = Math.min(most, order.length);
   return [...Array(count).keys()].map((k) => {
@@ -538,7 +540,7 @@ function showMatrices() {
 }
 
 function matrixFigure({ caption, sources, rows, active }) {
-  const head = element("tr", {}, element("td", {}));
+  const head = element("tr", {}, element("th", { scope: "col" }, "latent"));
   active.forEach((flag, j) => {
     const cell = element("th", { scope: "col", class: flag ? "" : "inactive" }, String(j));
     cell.title = latentName(j) + (flag ? "" : " is inactive");

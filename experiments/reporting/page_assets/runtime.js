@@ -60,7 +60,7 @@ const Runtime = (() => {
   // A matrix (depth x columns) in stripes of four columns, filled up with zeros.
   function pack(matrix, depth, columns) {
     const stripes = Math.ceil(columns / COLUMNS);
-    const packed = new Float64Array(stripes * depth * COLUMNS);
+    const packed = new Float32Array(stripes * depth * COLUMNS);
     for (let j = 0; j < columns; j++) {
       const base = Math.floor(j / COLUMNS) * depth * COLUMNS + (j % COLUMNS);
       for (let k = 0; k < depth; k++) packed[base + k * COLUMNS] = matrix[k * columns + j];

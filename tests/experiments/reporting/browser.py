@@ -78,7 +78,7 @@ class Browser:
         """What a script returns."""
         return self._post("/execute/sync", {"script": script, "args": []})
 
-    def wait_for(self, script, seconds=60):
+    def wait_for(self, script, seconds=120):
         """What a script returns, as soon as that is true."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

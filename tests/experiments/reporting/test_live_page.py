@@ -166,6 +166,11 @@ def test_two_sliders_decode_together(made, browser):
     check_decoding(browser, model, latents)
     text = browser.run("return document.querySelector('#sliders .knows').textContent")
     assert text == "hue 0.59"
+    browser.run("document.getElementById('random').click()")
+    values = decoded(browser)[2]
+    # Never the third code, which no image uses.
+    used = np.asarray(model.quantizer.value_table())[:, :2]
+    assert (np.abs(used - values[:, None]).min(1) < 1e-6).all()
 
 
 def test_a_dropped_image_becomes_codes_and_a_reconstruction(made, browser):
@@ -219,6 +224,11 @@ def test_continuous_latents_take_any_value(made, browser):
     latents[2] = 1.5
     check_decoding(browser, model, latents)
     assert codes_of(browser, "a") is None
+    browser.run("document.getElementById('random').click()")
+    _, numbers, values = decoded(browser)
+    wanted = model.decode(values.astype("float32")[None])[0]
+    np.testing.assert_allclose(numbers, wanted, atol=1e-4)
+    assert not np.isclose(values, latents).any()
 
 
 def test_page_of_models_in_memory(made, browser, tmp_path):
