@@ -8,7 +8,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # bfloat16 kernels die there with "Illegal instruction".
 export ONEDNN_MAX_CPU_ISA ?= AVX512_CORE_BF16
 
-.PHONY: venv demo test test-slow lint format bench docs test-backends test-backends-all clean
+.PHONY: venv demo test test-slow test-portable lint format bench docs test-backends test-backends-all clean
 
 venv: $(STAMP)
 
@@ -25,6 +25,14 @@ test: venv
 
 test-slow: venv
 	$(BIN)/python -m pytest -m slow
+
+# The functions and the layers' contract where arithmetic rounds differently: oneDNN
+# kernels of an old instruction set, one thread. Two minutes.
+PORTABLE_TESTS := tests/functional tests/quantizers/test_contract.py tests/regularizers/test_contract.py
+
+test-portable: venv
+	TF_ENABLE_ONEDNN_OPTS=1 ONEDNN_MAX_CPU_ISA=SSE41 TF_NUM_INTRAOP_THREADS=1 \
+		TF_NUM_INTEROP_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(PORTABLE_TESTS)
 
 lint: venv
 	$(BIN)/ruff format --check .

@@ -13,6 +13,9 @@ from qlayers.functional.standardize import standard_deviation
 
 NORMALIZED_AGGREGATES = ("joint", "per_output")
 PLAIN_AGGREGATES = ("max", "mean")
+DIRECTIONS = ("random", "coordinates")
+# Largest relative rounding error of float32.
+_UNIT = 2.0**-24
 # Differences of function values below this many units of rounding are noise.
 _NOISE_UNITS = 4.0
 
@@ -26,6 +29,7 @@ def hessian_penalty(
     normalized: bool = True,
     aggregate: str | None = None,
     seed: "int | keras.random.SeedGenerator | None" = None,
+    directions: str = "random",
 ) -> Tensor:
     r"""How much the effect of one latent depends on the others, mean over samples.
 
@@ -43,7 +47,26 @@ def hessian_penalty(
 
     All evaluations go to `fn` in one call. The value at `z` itself is the same for all
     perturbations, drops out of every variance and is not computed. Where outputs vary
-    by no more than rounding (a linear `fn`), the ratio is 0, not noise over noise.
+    by no more than rounding (a linear `fn`), the ratio is 0, not noise over noise. The
+    rounding of half-precision outputs is taken off both variances.
+
+    With `directions="coordinates"` second derivatives are taken one by one. Every
+    sample steps along `m` of its latents by `d_i = ±epsilon scale_i` and gives
+
+        H_k[i, j] d_i d_j = f_k(z + d_i + d_j) - f_k(z + d_i) - f_k(z + d_j) + f_k(z),
+        H_k[i, i] d_i^2   = f_k(z + d_i) + f_k(z - d_i) - 2 f_k(z)
+
+    for its pairs and for one or more of the latents, with as many evaluations of `fn`
+    as the random directions make or fewer. All latents are drawn equally often, all
+    pairs with equal chance, so that the means over the batch are unbiased for the sums
+    over all pairs and all latents (up to the differences' error of order `epsilon^2`).
+    Normalised, the value is the ratio of these means,
+
+        mean sum_{i != j} (H_k[i, j] s_i s_j)^2 / mean sum_{i, j} (H_k[i, j] s_i s_j)^2,
+
+    always between 0 and 1. It is one ratio for the batch, which weighs samples by their
+    curvature, where the random directions average a ratio for each sample; its
+    relative bias falls as one over the batch size. Its gradient has far less noise.
 
     Args:
         fn: Maps `(rows, n)` to a tensor `(rows, ...)`, or a structure of several.
@@ -59,6 +82,7 @@ def hessian_penalty(
             (default) or `"mean"` over the entries of each tensor, then the sum over
             tensors.
         seed: Integer or `keras.random.SeedGenerator`.
+        directions: `"random"` (the papers') or `"coordinates"`, see above.
 
     Returns:
         Scalar.
@@ -79,13 +103,17 @@ def hessian_penalty(
     z = as_float32(ops.convert_to_tensor(z))
     if scale is None and normalized:
         scale = standard_deviation(z)
-    directions = draw_directions(
-        ops.shape(z)[0], z.shape[-1], num_perturbations, normalized, seed
-    )
+    check_choice("directions", directions, DIRECTIONS)
+    draw = draw_coordinates if directions == "coordinates" else draw_directions
+    steps = draw(ops.shape(z)[0], z.shape[-1], num_perturbations, normalized, seed)
     if scale is not None:
-        directions = directions * as_float32(scale)
-    return ops.mean(
-        penalty_of_samples(fn, z, directions, epsilon, normalized, aggregate)
+        steps = steps * as_float32(scale)
+    if directions == "random":
+        values = penalty_of_samples(fn, z, steps, epsilon, normalized, aggregate)
+        return ops.mean(values)
+    num_points = num_evaluations(num_perturbations, normalized)
+    return penalty_of_moments(
+        coordinate_moments(fn, z, steps, epsilon, normalized, aggregate, num_points)
     )
 
 
@@ -120,6 +148,127 @@ def draw_directions(
     return ops.transpose(drawn, (1, 0, 2))
 
 
+def num_evaluations(num_perturbations: int, normalized: bool) -> int:
+    """How often random directions evaluate the function for each sample."""
+    return (4 if normalized else 2) * num_perturbations
+
+
+def draw_coordinates(
+    num_samples: Tensor | int,
+    n: int,
+    num_perturbations: int,
+    normalized: bool,
+    seed: "int | keras.random.SeedGenerator | None" = None,
+) -> Tensor:
+    """Steps `±1` along some latents of each sample, `(steps, num_samples, n)`.
+
+    In every `n` samples in a row each latent is drawn equally often: the samples take
+    latents at the same random distances from each other, in a random order of all,
+    and start one further each.
+    """
+    if n < 2:
+        raise ValueError(
+            '`directions="coordinates"` compares pairs of latents and needs at least '
+            f"two. Received latents with n={n}."
+        )
+    num_points = num_evaluations(num_perturbations, normalized)
+    num_steps = _num_steps(n, num_points, normalized)
+    # An integer gives the same bits again; these draws must be independent.
+    seeds = [seed + i if isinstance(seed, int) else seed for i in range(3)]
+    order = ops.cast(ops.argsort(keras.random.uniform((n,), seed=seeds[0])), "int32")
+    sample = ops.arange(num_samples, dtype="int32")
+    rounds = (num_samples + n - 1) // n
+    keys = keras.random.uniform((rounds, n), seed=seeds[1])
+    distances = ops.cast(ops.argsort(keys, axis=-1)[:, :num_steps], "int32")
+    distances = ops.take(distances, sample // n, axis=0)
+    latents = ops.take(order, (ops.expand_dims(sample, 1) + distances) % n)
+    uniform = keras.random.uniform((num_samples, num_steps), seed=seeds[2])
+    signs = ops.where(uniform < 0.5, -1.0, 1.0)
+    steps = ops.one_hot(latents, n, dtype="float32") * ops.expand_dims(signs, -1)
+    return ops.transpose(steps, (1, 0, 2))
+
+
+def _num_steps(n: int, num_points: int, normalized: bool) -> int:
+    """Latents of a sample whose centre, steps and pairs are at most `num_points`.
+
+    One more point, if `normalized`, makes a second derivative along a latent.
+    """
+    num_steps = 2
+    free = num_points - (1 if normalized else 0)
+    while num_steps < n and 1 + (num_steps + 1) * (num_steps + 2) // 2 <= free:
+        num_steps += 1
+    return num_steps
+
+
+def coordinate_moments(
+    fn: Callable[[Tensor], Any],
+    z: Tensor,
+    steps: Tensor,
+    epsilon: float,
+    normalized: bool,
+    aggregate: str,
+    num_points: int,
+) -> Tensor:
+    """Means over samples of numerators and denominators, `(ratios, 2)`.
+
+    Not normalised, the denominator is 1.
+    """
+    num_steps, n = steps.shape[0], z.shape[-1]
+    first, second = np.triu_indices(num_steps, 1)
+    num_left = num_points - 1 - num_steps - len(first)
+    num_opposite = min(num_steps, num_left) if normalized else 0
+    steps = epsilon * steps
+    pairs = ops.take(steps, first, axis=0) + ops.take(steps, second, axis=0)
+    centre = ops.zeros_like(steps[:1])
+    moves = ops.concatenate([centre, steps, pairs, -steps[:num_opposite]], axis=0)
+    values, rounding = _values(fn, z + moves)
+    mixed, own = [], []
+    for value in values:
+        centre, along = value[:1], value[1 : num_steps + 1]
+        of_pairs = value[num_steps + 1 : num_steps + 1 + len(first)]
+        sides = ops.take(along, first, axis=0) + ops.take(along, second, axis=0)
+        mixed.append(of_pairs - sides + centre)
+        opposite = value[num_steps + 1 + len(first) :]
+        own.append(along[:num_opposite] + opposite - 2.0 * centre)
+    num_mixed = n * (n - 1) / len(first)
+    if not normalized:
+        reduce = ops.max if aggregate == "max" else ops.mean
+        squares = [ops.sum(ops.square(m), axis=0) for m in mixed]
+        value = sum(ops.mean(reduce(s, axis=-1)) for s in squares)
+        value = value * (2.0 * num_mixed / epsilon**4)
+        return ops.reshape(ops.stack([value, ops.ones_like(value)]), (1, 2))
+    # The ratio does not depend on the unit of the outputs; this one lets no square
+    # overflow or vanish.
+    magnitudes = [ops.stop_gradient(ops.max(ops.abs(v))) for v in values]
+    unit = ops.max(ops.stack(magnitudes))
+    unit = ops.where(unit > 0, unit, ops.ones_like(unit))
+    moments = []
+    for m, o, v, error in zip(mixed, own, values, rounding, strict=True):
+        off = num_mixed * _mean_square(m / unit)
+        diagonal = n / num_opposite * _mean_square(o / unit)
+        # A mixed difference has four values, one along a latent has weights 1, 1, 2.
+        size = ops.stop_gradient(_mean_square(v[:1] / unit))
+        noise = n * _relative_variance(error) * size
+        off, every = _without_rounding(
+            off, off + diagonal, 4.0 * (n - 1) * noise, (4.0 * (n - 1) + 6.0) * noise
+        )
+        moments.append(ops.stack([off, every]))
+    table = ops.stack(moments)
+    if aggregate == "joint":
+        table = ops.sum(table, axis=0, keepdims=True)
+    return table
+
+
+def _mean_square(x: Tensor) -> Tensor:
+    """Sum of squares over all axes but the samples', the second, and their mean."""
+    return ops.mean(ops.sum(ops.square(x), axis=(0, 2)))
+
+
+def penalty_of_moments(moments: Tensor) -> Tensor:
+    """Sum of the ratios of `coordinate_moments`."""
+    return ops.sum(moments[:, 0] / (moments[:, 1] + 1e-18))
+
+
 def penalty_of_samples(
     fn: Callable[[Tensor], Any],
     z: Tensor,
@@ -147,21 +296,32 @@ def _symmetric_sums(
 
     Sums have the shape `(steps, samples, entries)`.
     """
-    num_steps, n = steps.shape[0], z.shape[-1]
-    points = ops.concatenate([z + steps, z - steps], axis=0)
+    num_steps = steps.shape[0]
+    values, errors = _values(fn, ops.concatenate([z + steps, z - steps], axis=0))
+    return [value[:num_steps] + value[num_steps:] for value in values], errors
+
+
+def _values(
+    fn: Callable[[Tensor], Any], points: Tensor
+) -> tuple[list[Tensor], list[float]]:
+    """Every output at points `(points, samples, n)`, and its rounding.
+
+    Values have the shape `(points, samples, entries)`; the rounding is the largest
+    relative error of one.
+    """
+    num_points, n = points.shape[0], points.shape[-1]
     outputs = keras.tree.flatten(fn(ops.reshape(points, (-1, n))))
-    sums, rounding = [], []
+    values, rounding = [], []
     for output in outputs:
         num_entries = int(np.prod(output.shape[1:]))
-        values = ops.reshape(as_float32(output), (2 * num_steps, -1, num_entries))
-        sums.append(values[:num_steps] + values[num_steps:])
+        values.append(ops.reshape(as_float32(output), (num_points, -1, num_entries)))
         rounding.append(_rounding_of(output))
-    return sums, rounding
+    return values, rounding
 
 
 def _rounding_of(output: Tensor) -> float:
     dtype = keras.backend.standardize_dtype(output.dtype)
-    return {"float16": 2.0**-11, "bfloat16": 2.0**-8}.get(dtype, 2.0**-24)
+    return {"float16": 2.0**-11, "bfloat16": 2.0**-8}.get(dtype, _UNIT)
 
 
 def _variance(sums: Tensor) -> Tensor:
@@ -184,12 +344,42 @@ def _ratio(pair_sums: list[Tensor], rounding: list[float]) -> Tensor:
     # The ratio does not depend on the unit of the outputs; this one lets no square
     # overflow or vanish.
     unit = ops.where(largest > 0, largest, ops.ones_like(largest))
-    numerator = denominator = noise = 0.0
+    numerator = denominator = noise = half = 0.0
     for sums, magnitude, error in zip(pair_sums, magnitudes, rounding, strict=True):
         sums = sums / ops.expand_dims(unit, -1)
         numerator += ops.sum(_variance(sums[:num_draws]), axis=-1)
         denominator += ops.sum(_variance(sums[num_draws:]), axis=-1)
-        smallest_signal = 2.0 * _NOISE_UNITS * error * magnitude / unit
-        noise += sums.shape[-1] * ops.square(smallest_signal)
+        if error > _UNIT:
+            # Each of the two values of a sum has half its size.
+            of_sums = ops.sum(ops.mean(ops.square(sums), axis=0), axis=-1)
+            half += 0.5 * _relative_variance(error) * ops.stop_gradient(of_sums)
+        else:
+            smallest_signal = 2.0 * _NOISE_UNITS * error * magnitude / unit
+            noise += sums.shape[-1] * ops.square(smallest_signal)
+    if any(error > _UNIT for error in rounding):
+        numerator, denominator = _without_rounding(numerator, denominator, half, half)
     # The square of the last term, which a gradient divides by, must not vanish.
     return numerator / (denominator + noise + 1e-18)
+
+
+def _relative_variance(error: float) -> float:
+    """Mean square of a value's relative error, whose largest is `error`.
+
+    Rounding once, over all leading digits, in half precision. In float32, whose
+    rounding is far below every signal, a bound that also holds after many layers.
+    """
+    return error**2 / 6.0 if error > _UNIT else (_NOISE_UNITS * error) ** 2
+
+
+def _without_rounding(
+    numerator: Tensor, denominator: Tensor, of_numerator: Tensor, of_denominator: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Both less what rounding adds to them on average.
+
+    Half of it more is taken from the numerator, and the denominator stays four times
+    above it: what rounding alone makes gives 0.
+    """
+    return (
+        ops.relu(numerator - 1.5 * of_numerator),
+        ops.maximum(denominator - of_denominator, 4.0 * of_denominator),
+    )

@@ -46,6 +46,65 @@ def test_gradient_reaches_both_sides():
     np.testing.assert_allclose(ours, expected, rtol=1e-3, atol=1e-4)
 
 
+def many_samples(kind, num_samples):
+    """Latents whose farthest combination is in a corner, a gap or anywhere."""
+    draw = np.random.default_rng(7)
+    z = {
+        "normal": lambda: draw.normal(size=(num_samples, 3)),
+        "uniform": lambda: draw.uniform(size=(num_samples, 3)),
+        "heavy tails": lambda: draw.standard_t(1.5, size=(num_samples, 3)),
+        "diagonal": lambda: (
+            draw.normal(size=(num_samples, 1))
+            + 0.05 * draw.normal(size=(num_samples, 3))
+        ),
+        "clusters": lambda: (
+            draw.integers(3, size=(num_samples, 3))
+            + 0.01 * draw.normal(size=(num_samples, 3))
+        ),
+    }[kind]()
+    return z.astype("float32")
+
+
+def deciding_samples(z, i, j):
+    """The three samples that decide a pair, by distances of all triples."""
+    u, v = z[:, i].astype("float64"), z[:, j].astype("float64")
+    first = (u[:, None] - u) ** 2
+    second = (v[:, None] - v) ** 2
+    nearest = np.stack([(line + second).argmin(-1) for line in first])
+    values = np.stack([(line + second).min(-1) for line in first])
+    a, b = np.unravel_index(values.argmax(), values.shape)
+    return a, b, nearest[a, b]
+
+
+@pytest.mark.parametrize(
+    "kind", ["normal", "uniform", "heavy tails", "diagonal", "clusters"]
+)
+@pytest.mark.parametrize("num_samples", [1, 65, 200])
+def test_search_in_cells_finds_the_samples_of_an_exhaustive_one(kind, num_samples):
+    z = many_samples(kind, num_samples)
+    expected, gradient = 0.0, np.zeros(z.shape)
+    for i, j in itertools.combinations(range(3), 2):
+        a, b, k = deciding_samples(z, i, j)
+        wide = z.astype("float64")
+        along, across = wide[a, i] - wide[k, i], wide[b, j] - wide[k, j]
+        expected += along**2 + across**2
+        for row, latent, value in ((a, i, along), (b, j, across)):
+            gradient[row, latent] += 2 * value
+            gradient[k, latent] -= 2 * value
+    value = as_float64(hausdorff_factorized_support(z))
+    np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-12)
+    ours = gradient_of(hausdorff_factorized_support, z)
+    np.testing.assert_allclose(ours, gradient, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_samples_that_are_not_finite_give_nan(bad):
+    for latent in (0, 1):
+        z = many_samples("normal", 150)[:, :2]
+        z[97, latent] = bad
+        assert np.isnan(as_float64(hausdorff_factorized_support(z)))
+
+
 def test_random_pairs_are_distinct_and_differ():
     singles = {
         round(reference(Z.astype("float64"), [pair]), 4): tuple(pair)

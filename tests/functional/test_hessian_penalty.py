@@ -6,7 +6,11 @@ import pytest
 from keras import ops
 
 from qlayers.functional import hessian_penalty
-from qlayers.functional.hessian_penalty import draw_directions, penalty_of_samples
+from qlayers.functional.hessian_penalty import (
+    draw_coordinates,
+    draw_directions,
+    penalty_of_samples,
+)
 from tests.finite_differences import finite_differences
 from tests.gradients import as_float64, gradient_of
 
@@ -147,11 +151,13 @@ def test_rescaling_latents_or_outputs_changes_only_the_plain_penalty():
         "outputs": (quadratic(100 * HESSIANS), Z),
     }
     base = as_float64(hessian_penalty(quadratic(HESSIANS), Z, seed=2))
-    plain = as_float64(hessian_penalty(quadratic(HESSIANS), Z, normalized=False))
+    plain = as_float64(
+        hessian_penalty(quadratic(HESSIANS), Z, normalized=False, seed=2)
+    )
     for name, (fn, z) in pairs.items():
         value = as_float64(hessian_penalty(fn, z, seed=2))
         np.testing.assert_allclose(value, base, rtol=1e-3, err_msg=name)
-        other = as_float64(hessian_penalty(fn, z, normalized=False))
+        other = as_float64(hessian_penalty(fn, z, normalized=False, seed=2))
         assert not np.isclose(other, plain, rtol=0.1)
 
 
@@ -256,6 +262,170 @@ def test_half_precision_outputs_do_not_turn_rounding_into_a_penalty():
     assert as_float64(hessian_penalty(half, Z, seed=0)) < 0.05
 
 
+@pytest.mark.parametrize("directions", ["random", "coordinates"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_outputs_keep_their_penalty(dtype, directions):
+    """Rounding once, the penalty is that of float32; it was a small part of it."""
+    z = np.random.default_rng(1).normal(size=(200, N)).astype("float32")
+    first = 0.3 * rng_matrix(64, "float32")
+
+    def wide(points):
+        return ops.tanh(ops.matmul(points, first))
+
+    def half(points):
+        return ops.cast(wide(points), dtype)
+
+    arguments = {"seed": 5, "directions": directions, "num_perturbations": 8}
+    # A single second derivative of bfloat16 values needs a long step.
+    is_coarse = (dtype, directions) == ("bfloat16", "coordinates")
+    arguments["epsilon"] = 0.6 if is_coarse else 0.2
+    expected = as_float64(hessian_penalty(wide, z, **arguments))
+    value = as_float64(hessian_penalty(half, z, **arguments))
+    np.testing.assert_allclose(value, expected, rtol=0.15)
+
+
+def exact_hessians(z, matrix):
+    """Second derivatives of tanh(z A), `(samples, outputs, n, n)`."""
+    t = np.tanh(z @ matrix)
+    slope = -2 * t * (1 - t**2)
+    return np.einsum("bk,ik,jk->bkij", slope, matrix, matrix)
+
+
+def batch_share(hessians, scale):
+    """The mixed derivatives' share over all samples and outputs."""
+    scaled = (hessians * scale[:, None] * scale[None, :]) ** 2
+    return 1 - np.einsum("bkii->", scaled) / scaled.sum()
+
+
+@pytest.mark.backends
+@pytest.mark.parametrize("num_perturbations", [2, 3, 4])
+def test_coordinates_measure_the_share_of_the_batch(num_perturbations):
+    """Against exact second derivatives; many samples take the noise away."""
+    z = np.random.default_rng(2).normal(size=(6000, 5)).astype("float32")
+    matrix = np.random.default_rng(3).normal(size=(5, 7)) * 0.5
+    scale = np.array([1.0, 1.2, 0.8, 1.1, 0.9])
+    value = hessian_penalty(
+        lambda points: ops.tanh(ops.matmul(points, matrix.astype("float32"))),
+        z,
+        scale,
+        num_perturbations=num_perturbations,
+        epsilon=0.05,
+        directions="coordinates",
+        seed=1,
+    )
+    expected = batch_share(exact_hessians(z.astype("float64"), matrix), scale)
+    assert 0.1 < expected < 0.95
+    np.testing.assert_allclose(as_float64(value), expected, rtol=0.05)
+
+
+@pytest.mark.backends
+def test_coordinates_measure_equation_8():
+    many = np.repeat(Z, 500, axis=0)
+    arguments = {"normalized": False, "directions": "coordinates", "seed": 1}
+    mixed = (HESSIANS**2).sum((1, 2)) - np.einsum("kii->k", HESSIANS**2)
+    mean = hessian_penalty(quadratic(HESSIANS), many, aggregate="mean", **arguments)
+    np.testing.assert_allclose(as_float64(mean), 2 * mixed.mean(), rtol=0.05)
+
+
+@pytest.mark.backends
+def test_coordinates_of_one_pair_are_exact():
+    """With two latents every sample measures the whole Hessian of a quadratic."""
+    hessians, scale = HESSIANS[:, :2, :2], np.array([1.0, 2.0])
+    value = hessian_penalty(
+        quadratic(hessians), Z[:3, :2], scale, directions="coordinates", seed=0
+    )
+    expected = equation_16(hessians, scale)
+    np.testing.assert_allclose(as_float64(value), expected, rtol=1e-3)
+
+
+@pytest.mark.backends
+def test_coordinates_divide_each_output_on_request():
+    hessians, scale = HESSIANS[:, :2, :2], np.array([1.0, 2.0])
+
+    def fn(z):
+        values = quadratic(hessians)(z)
+        return [values[:, :1], 100.0 * values[:, 1:]]
+
+    arguments = {"directions": "coordinates", "aggregate": "per_output", "seed": 0}
+    value = hessian_penalty(fn, Z[:3, :2], scale, **arguments)
+    expected = sum(equation_16(hessians[k : k + 1], scale) for k in range(2))
+    np.testing.assert_allclose(as_float64(value), expected, rtol=1e-3)
+
+
+@pytest.mark.backends
+def test_coordinates_evaluate_no_more_than_random_directions():
+    for num_perturbations, n in [(2, 2), (2, 3), (2, 12), (3, 12), (4, 12), (8, 3)]:
+        for normalized in (True, False):
+            rows = []
+
+            def fn(points, rows=rows):
+                rows.append(points.shape[0])
+                return ops.square(ops.sum(points, axis=-1, keepdims=True))
+
+            for directions in ("random", "coordinates"):
+                hessian_penalty(
+                    fn,
+                    np.ones((4, n), "float32"),
+                    np.ones(n),
+                    num_perturbations=num_perturbations,
+                    normalized=normalized,
+                    directions=directions,
+                )
+            assert len(rows) == 2 and rows[1] <= rows[0]
+
+
+@pytest.mark.backends
+def test_coordinates_are_drawn_equally_often():
+    steps = as_float64(draw_coordinates(60, 12, 2, True, seed=3))
+    assert steps.shape == (3, 60, 12)
+    np.testing.assert_array_equal(np.abs(steps).sum(-1), 1.0)
+    np.testing.assert_array_equal(np.abs(steps).sum((0, 1)), 15.0)
+    # No sample steps twice along one latent.
+    assert np.abs(steps).sum(0).max() == 1.0
+    many = np.abs(as_float64(draw_coordinates(12_000, 4, 2, True, seed=3))).sum(0)
+    pairs = (many.T @ many)[np.triu_indices(4, 1)]
+    np.testing.assert_allclose(pairs, 12_000 * 3 / 6, rtol=0.05)
+
+
+@pytest.mark.backends
+def test_coordinates_of_additive_and_linear_functions():
+    def additive(z):
+        return ops.tanh(z[:, :1]) + ops.square(z[:, 1:2]) + ops.sin(z[:, 2:])
+
+    matrix = rng.normal(size=(N, 50)).astype("float32")
+    arguments = {"directions": "coordinates", "seed": 0}
+    assert as_float64(hessian_penalty(additive, Z, **arguments)) < 1e-5
+    linear = hessian_penalty(lambda z: ops.matmul(z, matrix), Z, **arguments)
+    assert as_float64(linear) < 0.02
+    constant = hessian_penalty(lambda z: ops.zeros_like(z), Z, **arguments)
+    assert as_float64(constant) == 0.0
+
+
+@pytest.mark.backends
+def test_gradient_of_coordinates():
+    """d share / d h12 of one quadratic in two latents, by hand."""
+    matrix = np.array([[1.0, 0.7], [0.7, -2.0]], "float32")
+    z = np.array([[0.3, -0.2]], "float32")
+
+    def penalty(a):
+        def fn(points):
+            return 0.5 * ops.einsum("bi,ij,bj->b", points, a, points)[:, None]
+
+        return hessian_penalty(
+            fn, z, np.ones(2), epsilon=1.0, directions="coordinates", seed=0
+        )
+
+    # h12 = (a12 + a21) / 2, share = 2 h12^2 / (2 h12^2 + h11^2 + h22^2).
+    off, own = 2 * 0.7**2, 1.0 + 4.0
+    np.testing.assert_allclose(as_float64(penalty(matrix)), off / (off + own), 1e-4)
+    of_off = own / (off + own) ** 2
+    of_own = -off / (off + own) ** 2
+    expected = np.array(
+        [[2 * 1.0 * of_own, 2 * 0.7 * of_off], [2 * 0.7 * of_off, -4.0 * of_own]]
+    )
+    np.testing.assert_allclose(gradient_of(penalty, matrix), expected, atol=2e-4)
+
+
 def test_bad_arguments():
     fn = quadratic(HESSIANS)
     with pytest.raises(ValueError, match="num_perturbations"):
@@ -266,6 +436,10 @@ def test_bad_arguments():
         hessian_penalty(fn, Z, aggregate="max")
     with pytest.raises(ValueError, match="aggregate"):
         hessian_penalty(fn, Z, normalized=False, aggregate="joint")
+    with pytest.raises(ValueError, match="directions"):
+        hessian_penalty(fn, Z, directions="hadamard")
+    with pytest.raises(ValueError, match="at least two"):
+        hessian_penalty(fn, Z[:, :1], directions="coordinates")
 
 
 def test_a_seed_generator_moves_on_and_an_integer_does_not():
