@@ -8,7 +8,9 @@ This study measures what that does to the gradient: it trains autoencoders with
 quantized latents without the penalty, then takes the penalty's gradient again and again
 on one batch, with fresh directions each time.
 
-Scores, for every number of directions `k`, with `g` the gradient over all weights:
+Scores, for every number of directions `k`, with `g` the gradient over all weights.
+`signal/k` is for random directions, `signal/coordinates/k` for steps along latents
+(`directions="coordinates"`), which decode no more points. Likewise the others:
 
 - `length/k`: root of the mean of |g|^2, over the length of the reconstruction's
   gradient on the same batch.
@@ -60,6 +62,13 @@ def signal_share(gradients: np.ndarray) -> float:
     return pairs / (draws * (draws - 1)) / (squares / draws)
 
 
+def estimators() -> dict[str, tuple[str, int]]:
+    """Kind and number of directions by the label of their scores."""
+    random = {f"{count}": ("random", count) for count in DIRECTIONS}
+    along = {f"coordinates/{count}": ("coordinates", count) for count in DIRECTIONS}
+    return random | along
+
+
 def noise_scores(run: FinishedRun, draws: int = _DRAWS) -> dict[str, float]:
     """The scores of a trained autoencoder, see the module's text."""
     import keras
@@ -79,9 +88,14 @@ def noise_scores(run: FinishedRun, draws: int = _DRAWS) -> dict[str, float]:
 
     _, plain = _value_and_gradient(reconstruction, encoder, images, weights)
     found = {}
-    for count in DIRECTIONS:
+    for label, (directions, count) in estimators().items():
         layer = qlayers.NormalizedHessianPenalty(
-            decoder, 1.0, num_perturbations=count, outputs=inner, seed=run.config.seed
+            decoder,
+            1.0,
+            num_perturbations=count,
+            outputs=inner,
+            directions=directions,
+            seed=run.config.seed,
         )
 
         def penalty(z: Any, h: Any, layer: Any = layer) -> Any:
@@ -97,9 +111,9 @@ def noise_scores(run: FinishedRun, draws: int = _DRAWS) -> dict[str, float]:
         )
         table = np.stack(gradients)
         root = float(np.sqrt(np.mean(np.sum(table**2, axis=1))))
-        found[f"length/{count}"] = root / float(np.linalg.norm(plain))
-        found[f"signal/{count}"] = signal_share(table)
-        found[f"value/{count}"] = float(np.mean(values))
+        found[f"length/{label}"] = root / float(np.linalg.norm(plain))
+        found[f"signal/{label}"] = signal_share(table)
+        found[f"value/{label}"] = float(np.mean(values))
     return found
 
 
@@ -148,13 +162,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "draws": draws,
         "batch": _BATCH,
     }
-    study.write(described, [group], {"directions": DIRECTIONS})
-    for count in DIRECTIONS:
+    study.write(described, [group], {"directions": list(estimators())})
+    for label in estimators():
         texts = [
-            f"{name} {as_text(group['scores'][f'{name}/{count}'])}"
+            f"{name} {as_text(group['scores'][f'{name}/{label}'])}"
             for name in ("length", "signal", "value")
         ]
-        print(f"{count} directions: {', '.join(texts)}")
+        print(f"{label} directions: {', '.join(texts)}")
 
 
 if __name__ == "__main__":

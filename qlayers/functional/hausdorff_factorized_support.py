@@ -30,7 +30,8 @@ def hausdorff_factorized_support(
     recording gradients, by branch and bound: sorted by each coordinate, combinations
     fall into cells of 64 x 64, none of which lies farther from the samples than its
     centre does plus half its diagonal. Cells are searched from the largest bound down
-    until no bound exceeds the distance found. Memory is `512 * samples` numbers
+    until no bound exceeds the distance found. Memory is `512 s + s^2 / 64` numbers for
+    `s` samples,
     whatever the number of pairs.
 
     Args:
@@ -112,7 +113,7 @@ def _search(z: Tensor) -> Callable[[Tensor], Tensor]:
             )
 
         # Samples that are not finite have no distance: they end the search, and the
-        # value made of them is NaN.
+        # value made of them is not finite either.
         bad = [ops.logical_not(ops.isfinite(x)) for x in (u, v)]
         is_bad = ops.any(ops.stack(bad))
         at = [first_argmin(ops.where(x, 0.0, 1.0)) for x in bad]

@@ -6,9 +6,17 @@ from typing import Any
 import keras
 from keras import ops
 
-from qlayers.backend import Tensor
-from qlayers.checks import check_count, check_number
-from qlayers.functional.hessian_penalty import draw_directions, penalty_of_samples
+from qlayers.backend import Tensor, num_replicas, sum_over_replicas
+from qlayers.checks import check_choice, check_count, check_number
+from qlayers.functional.hessian_penalty import (
+    DIRECTIONS,
+    coordinate_moments,
+    draw_coordinates,
+    draw_directions,
+    num_evaluations,
+    penalty_of_moments,
+    penalty_of_samples,
+)
 from qlayers.functional.random_order import random_order
 from qlayers.functional.standardize import standard_deviation
 from qlayers.regularizers.base import BaseRegularizer
@@ -45,6 +53,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         batch_fraction: Part of the batch, chosen at random, that is perturbed.
         step_interval: The penalty is computed at every `step_interval`-th training
             step, with the weight times `step_interval`.
+        directions: `"random"` or `"coordinates"`.
         **kwargs: Keyword arguments of `BaseRegularizer`.
     """
 
@@ -61,6 +70,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         aggregate: str,
         batch_fraction: float,
         step_interval: int,
+        directions: str,
         **kwargs: Any,
     ) -> None:
         super().__init__(layer=decoder, **kwargs)
@@ -79,6 +89,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
                 f"`batch_fraction` must be at most 1. Received: {batch_fraction!r}."
             )
         self.step_interval = check_count("step_interval", step_interval)
+        self.directions = check_choice("directions", directions, DIRECTIONS)
         self._regularized = _Untracked(None)
         if not self.is_off("weight"):
             self.track_terms("hessian_penalty")
@@ -144,31 +155,57 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         share = share_of_samples(own)
         own, directions = self._subset(own, directions)
 
-        def penalty() -> Tensor:
-            fn = self._regularized.model or self.layer
-            values = penalty_of_samples(
-                lambda points: self._call_layer(fn, points, False),
-                own,
-                directions,
-                self.epsilon,
-                self.is_normalized,
-                self.aggregate,
-            )
-            return ops.mean(values)
+        def measure() -> Tensor:
+            return self._measure(own, directions)
 
         # Nothing that talks to other replicas may stand inside the branch.
         is_due = self._is_due(training)
         weight = self.value_of("weight")
         if is_due is True:
-            self.add_term("hessian_penalty", share * penalty(), weight)
+            value = self._value(measure(), share)
+            self.add_term("hessian_penalty", value, weight)
             return
-        value = share * ops.cond(is_due, penalty, lambda: ops.zeros(()))
+        shape = (self._num_ratios(), 2) if self._is_pooled else ()
+        measured = ops.cond(is_due, measure, lambda: ops.zeros(shape))
+        value = self._value(measured, share)
         self.add_loss(self.step_interval * weight * value)
         # Between its steps the penalty is shown as it was last seen.
         before = ops.convert_to_tensor(self.last_penalty)
         shown = ops.where(is_due, ops.stop_gradient(value), before)
         self.last_penalty.assign(shown)
         self._trackers["hessian_penalty"].update_state(shown)
+
+    @property
+    def _is_pooled(self) -> bool:
+        """Whether the penalty is a ratio of means over the batch, not a mean."""
+        return self.is_normalized and self.directions == "coordinates"
+
+    def _measure(self, own: Tensor, directions: Tensor) -> Tensor:
+        """The mean penalty of these samples, or the means whose ratios it is."""
+        regularized = self._regularized.model or self.layer
+
+        def fn(points: Tensor) -> Any:
+            return self._call_layer(regularized, points, False)
+
+        settings = (self.epsilon, self.is_normalized, self.aggregate)
+        if self.directions == "random":
+            return ops.mean(penalty_of_samples(fn, own, directions, *settings))
+        num_points = num_evaluations(self.num_perturbations, self.is_normalized)
+        moments = coordinate_moments(fn, own, directions, *settings, num_points)
+        return moments if self._is_pooled else penalty_of_moments(moments)
+
+    def _value(self, measured: Tensor, share: Tensor | float) -> Tensor:
+        """The penalty of all replicas' samples, or this replica's share in its mean."""
+        if not self._is_pooled:
+            return share * measured
+        return penalty_of_moments(sum_over_replicas(share * measured) / num_replicas())
+
+    def _num_ratios(self) -> int:
+        if self.aggregate == "joint":
+            return 1
+        if self.outputs is not None:
+            return len(self.outputs)
+        return len(keras.tree.flatten(self.layer.output))
 
     def _is_due(self, training: bool) -> Any:
         if self.step_interval == 1 or not training:
@@ -179,7 +216,8 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         self, of_all: Tensor, own: Tensor, continuous: Tensor | None
     ) -> Tensor:
         """Scaled perturbations of this replica's samples."""
-        directions = draw_directions(
+        draw = draw_directions if self.directions == "random" else draw_coordinates
+        directions = draw(
             ops.shape(of_all)[0],
             of_all.shape[-1],
             self.num_perturbations,
@@ -226,6 +264,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
             aggregate=self.aggregate,
             batch_fraction=self.batch_fraction,
             step_interval=self.step_interval,
+            directions=self.directions,
         )
         return config
 

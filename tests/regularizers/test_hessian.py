@@ -81,6 +81,46 @@ def test_values_are_those_of_the_function():
     )
 
 
+@pytest.mark.backends
+@pytest.mark.parametrize("aggregate", ["joint", "per_output"])
+def test_coordinates_measure_what_the_function_does(aggregate):
+    """Two latents: every sample measures its whole Hessian, whatever was drawn."""
+    inputs = keras.Input((2,))
+    x = keras.layers.Dense(5, "tanh", name="first")(inputs)
+    decoder = keras.Model(inputs, keras.layers.Dense(3, "tanh", name="last")(x))
+    names = ["first", "last"]
+    regularized = keras.Model(inputs, [decoder.get_layer(n).output for n in names])
+    settings = {"aggregate": aggregate, "epsilon": 0.02, "directions": "coordinates"}
+    z = np.concatenate([Z[:, :2], 0.5 * Z[:, 2:]])
+    layer = qlayers.NormalizedHessianPenalty(
+        decoder, 0.5, outputs=names, seed=0, **settings
+    )
+    expected = 0.5 * as_float64(hessian_penalty(regularized, z, seed=9, **settings))
+    assert expected > 0.01
+    ours = losses_of(layer, z, training=True)[0]
+    # The signs of the steps differ, which the differences' error of order epsilon sees.
+    np.testing.assert_allclose(ours, expected, rtol=0.1)
+    copy = qlayers.NormalizedHessianPenalty.from_config(layer.get_config())
+    assert copy.directions == "coordinates"
+    # Every second step, at twice the weight; in between nothing.
+    lazy = qlayers.NormalizedHessianPenalty(
+        decoder, 0.5, outputs=names, seed=0, step_interval=2, **settings
+    )
+    seen = [losses_of(lazy, z, training=True)[0] for _ in range(3)]
+    np.testing.assert_allclose(seen, [2 * expected, 0.0, 2 * expected], rtol=0.1)
+
+
+@pytest.mark.backends
+def test_coordinates_of_the_plain_penalty():
+    decoder, z = make_decoder(), np.repeat(Z[:4], 200, axis=0)
+    layer = qlayers.HessianPenalty(decoder, 1.0, directions="coordinates", seed=0)
+    settings = {"num_perturbations": 300, "normalized": False, "aggregate": "mean"}
+    expected = hessian_penalty(decoder, z[::50], seed=9, **settings)
+    layer.aggregate = "mean"
+    ours = losses_of(layer, z, training=True)[0]
+    np.testing.assert_allclose(ours, as_float64(expected), rtol=0.15)
+
+
 def penalty_given(layer, continuous):
     layer(Z, continuous=continuous, training=True)
     return layer.losses[0]

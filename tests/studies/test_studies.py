@@ -268,6 +268,7 @@ def test_penalty_noise(tmp_path, monkeypatch):
     for count in record["findings"]["directions"]:
         assert group["scores"][f"length/{count}"]["mean"] > 0
         assert group["scores"][f"signal/{count}"]["mean"] <= 1
+    assert 0 <= group["scores"]["value/coordinates/2"]["mean"] <= 1
 
 
 def test_signal_share_is_that_of_the_distribution():
