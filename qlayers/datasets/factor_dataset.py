@@ -70,8 +70,8 @@ class FactorDataset(abc.ABC):
             are continuous), and images (n, *image_shape) of type `dtype`.
         """
         _check_positive("n", n)
-        sources = self._draw(n, seed, 0, sampler)
-        return sources, self.images_of(sources, seed, dtype=dtype)
+        drawn = self._draw(n, seed, 0, sampler)
+        return self._sources_of(drawn), self._images_of_drawn(drawn, seed, dtype)
 
     def images_of(
         self, sources: npt.ArrayLike, seed: int = 0, *, dtype: ImageDtype = "float32"
@@ -90,7 +90,7 @@ class FactorDataset(abc.ABC):
         images = self._render(
             self._check_sources(sources), random_generator(seed, 0, NUISANCE)
         )
-        return _finish(images, dtype)
+        return finish_images(images, dtype)
 
     def evaluation_set(
         self, n: int = 10_000, *, dtype: ImageDtype = "float32"
@@ -106,8 +106,9 @@ class FactorDataset(abc.ABC):
             dtype: see `sample`.
         """
         _check_positive("n", n)
-        sources = self._draw_distinct(n, _EVALUATION_SEED)
-        return sources, self.images_of(sources, _EVALUATION_SEED, dtype=dtype)
+        drawn = self._draw_distinct(n, _EVALUATION_SEED)
+        images = self._images_of_drawn(drawn, _EVALUATION_SEED, dtype)
+        return self._sources_of(drawn), images
 
     def as_tf_dataset(
         self,
@@ -145,10 +146,10 @@ class FactorDataset(abc.ABC):
 
         def make_batch(step: tf.Tensor) -> Any:
             drawn = self._draw_tensor(batch_size, seed, step, sampler)
-            sources = tf.ensure_shape(tf.cast(drawn, probe.dtype), probe.shape)
-            images = _finish_tensor(self._render_tensor(sources, seed, step), dtype)
+            drawn = tf.ensure_shape(tf.cast(drawn, probe.dtype), probe.shape)
+            images = _finish_tensor(self._render_tensor(drawn, seed, step), dtype)
             images = tf.ensure_shape(images, (batch_size, *self.image_shape))
-            return (images, sources) if with_sources else images
+            return (images, self._sources_tensor(drawn)) if with_sources else images
 
         steps = tf.data.Dataset.range(start, tf.int64.max)
         # Fixed sizes: an automatic buffer may grow, and thereby call Python, while the
@@ -160,7 +161,10 @@ class FactorDataset(abc.ABC):
     def _draw(
         self, n: int, seed: int, step: int, sampler: Sampler | None
     ) -> npt.NDArray[Any]:
-        """Sources of batch `step` of the stream with this seed."""
+        """What batch `step` of the stream with this seed shows: its sources, or rows.
+
+        Whatever it is, `_render` paints it and `_sources_of` names its sources.
+        """
 
     def _draw_tensor(
         self, n: int, seed: int, step: tf.Tensor, sampler: Sampler | None
@@ -171,6 +175,20 @@ class FactorDataset(abc.ABC):
             return self._draw(n, seed, int(number), sampler)
 
         return graph_callback(draw, [step], self._source_type)
+
+    def _sources_of(self, drawn: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Sources of what `_draw` returned; the same unless that says more."""
+        return drawn
+
+    def _sources_tensor(self, drawn: tf.Tensor) -> tf.Tensor:
+        """The same inside a graph."""
+        return drawn
+
+    def _images_of_drawn(
+        self, drawn: npt.NDArray[Any], seed: int, dtype: ImageDtype
+    ) -> npt.NDArray[Any]:
+        """Images of what `_draw` returned."""
+        return self.images_of(drawn, seed, dtype=dtype)
 
     @abc.abstractmethod
     def _draw_distinct(self, n: int, seed: int) -> npt.NDArray[Any]:
@@ -215,7 +233,7 @@ def _check_positive(name: str, value: int) -> None:
         raise ValueError(f"`{name}` must be at least 1, received {value}.")
 
 
-def _finish(images: npt.NDArray[Any], dtype: ImageDtype) -> npt.NDArray[Any]:
+def finish_images(images: npt.NDArray[Any], dtype: ImageDtype) -> npt.NDArray[Any]:
     """The last step: bytes become numbers in [0, 1]."""
     _check_dtype(dtype, images.dtype == np.uint8)
     if images.dtype == np.uint8 and dtype == "float32":

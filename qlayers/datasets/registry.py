@@ -111,6 +111,8 @@ for _record in (
         files=True,
     ),
     _from_files("cars3d", spaces.CARS3D, builder_name="cars3d"),
+    # Your own images; their table says what the factors are.
+    DatasetInfo("folder", (), "qlayers.datasets.own_data:load_folder", files=True),
 ):
     register(_record)
 
@@ -148,21 +150,23 @@ def load(
     """Opens a dataset by name.
 
     `mini_shapes3d`, `circles`, `balls` and `grid2d` are generated and need no file.
-    The others are downloaded, or read from a file that you have downloaded, and
-    prepared with TensorFlow Datasets the first time.
+    `folder` is a folder of your own images, see `from_folder`. The others are
+    downloaded, or read from a file that you have downloaded, and prepared with
+    TensorFlow Datasets the first time.
 
     Args:
         name: one of `names()`.
         image_size: side of the square images; `grid2d` has none and ignores it.
         data_dir: where prepared datasets and downloads are kept; the default of
-            TensorFlow Datasets when `None`.
+            TensorFlow Datasets when `None`. For `folder`: the folder of images.
         allow_partial: accepts a file that holds only the first part of the grid or
             has other than the published size, for tests and samples. Otherwise that
             is an error.
         **options: further arguments of single datasets: `manual_dir`, `file` and
             `variant` for those from files (variants of `mpi3d`: "complex", "toy",
-            "realistic", "real"), `include_instance` for `smallnorb`, and the
-            constructor arguments of the generated ones.
+            "realistic", "real"), `include_instance` for `smallnorb`, `labels`, `fit`,
+            `channels` and `on_bad_image` for `folder`, and the constructor arguments of
+            the generated ones.
 
     Returns:
         A `FactorDataset`.

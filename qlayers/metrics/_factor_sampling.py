@@ -62,10 +62,15 @@ class FactorSampler:
         self.sizes = np.asarray(sizes, np.int64)
         # Fixing a factor that never varies would be a question without an answer.
         self.choices = np.flatnonzero(self.sizes > 1)
+        # Tables lack combinations: they draw those of their images that agree.
+        self._draw_sharing = getattr(dataset, "draw_sharing", None)
+        if self._draw_sharing is not None:
+            self.choices = np.asarray(dataset.shared_factors, np.int64)  # type: ignore[attr-defined]
         if len(self.choices) == 0:
             raise ValueError(
-                "`dataset.factor_sizes` must name a factor with more than one value; "
-                f"received {self.sizes.tolist()}."
+                "`dataset.factor_sizes` must name a factor with more than one value, "
+                "which several images share; received the sizes "
+                f"{self.sizes.tolist()}. Images without labels have no such score."
             )
 
     def latents_of(self, sources: IntArray) -> FloatArray:
@@ -103,17 +108,35 @@ class FactorSampler:
         for start in range(0, count, per_chunk):
             size = min(per_chunk, count - start)
             factors = self._generator.choice(self.choices, size)
-            draws = [self._random_sources(size) for _ in range(copies)]
-            points = np.arange(size)
-            if copies == 1:
-                value = draws[0][points, 0, factors]
-                draws[0][points, :, factors] = value[:, None]
-            for other in draws[1:]:
-                other[points, :, factors] = draws[0][points, :, factors]
+            draws = (
+                self._grid_draws(factors, copies)
+                if self._draw_sharing is None
+                else self._table_draws(factors, copies)
+            )
             flat = np.concatenate(draws).reshape(-1, len(self.sizes))
             latents = self.latents_of(flat)
             shape = (copies, size, self._batch_size, latents.shape[1])
             yield factors, list(latents.reshape(shape))
+
+    def _grid_draws(self, factors: IntArray, copies: int) -> list[IntArray]:
+        """Any combination may occur; the chosen factor's value is then copied."""
+        draws = [self._random_sources(len(factors)) for _ in range(copies)]
+        points = np.arange(len(factors))
+        if copies == 1:
+            value = draws[0][points, 0, factors]
+            draws[0][points, :, factors] = value[:, None]
+        for other in draws[1:]:
+            other[points, :, factors] = draws[0][points, :, factors]
+        return draws
+
+    def _table_draws(self, factors: IntArray, copies: int) -> list[IntArray]:
+        """Combinations that exist, which agree in the chosen factor."""
+        assert self._draw_sharing is not None
+        found = [
+            self._draw_sharing(int(factor), self._batch_size, copies, self._generator)
+            for factor in factors
+        ]
+        return [np.stack(draws) for draws in zip(*found, strict=True)]
 
     def _random_sources(self, points: int) -> IntArray:
         shape = (points, self._batch_size, len(self.sizes))

@@ -17,9 +17,9 @@ import requests
 from qlayers import datasets
 from qlayers.datasets.builders.png_encoding import encode_png, encoded_ahead
 from qlayers.datasets.builders.preparation_progress import PreparationProgress
-from qlayers.datasets.builders.registration import BUILDERS
 from qlayers.datasets.file_datasets import _builder_class
 from qlayers.datasets.readers import DatasetFileError, Hdf5Rows
+from qlayers.datasets.registration import BUILDERS
 from tests.datasets import published_files
 from tests.datasets.test_builders import TESTING, TRAINING
 

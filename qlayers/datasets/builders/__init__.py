@@ -5,23 +5,10 @@ Three of them carry the suffix `_factors` because TensorFlow Datasets has builde
 the plain names, which a second registration would shadow.
 """
 
-from typing import TYPE_CHECKING, Any
+# First of all: its import registers the builders, which must not be half imported then.
+import tensorflow_datasets  # noqa: F401
 
-if TYPE_CHECKING:
-    from qlayers.datasets.builders.factor_config import FactorConfig
-    from qlayers.datasets.builders.factor_grid_builder import FactorGridBuilder
+from qlayers.datasets.builders.factor_config import FactorConfig
+from qlayers.datasets.builders.factor_grid_builder import FactorGridBuilder
 
 __all__ = ["FactorConfig", "FactorGridBuilder"]
-
-
-def __getattr__(name: str) -> Any:
-    # Both import TensorFlow Datasets, which the registration does not.
-    if name == "FactorConfig":
-        from qlayers.datasets.builders.factor_config import FactorConfig
-
-        return FactorConfig
-    if name == "FactorGridBuilder":
-        from qlayers.datasets.builders.factor_grid_builder import FactorGridBuilder
-
-        return FactorGridBuilder
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
