@@ -50,7 +50,9 @@ class CheckpointChoice:
 
     def offer(self, model: keras.Model, step: int, scores: Mapping[str, float]) -> None:
         """Keeps a model's weights if its scores beat those of the best so far."""
-        if self.rule is not None and self.rule.accepts(scores, self.rule.best()):
+        if self.rule is None or self.rule.monitor not in scores:
+            return  # images without labels have no InfoM
+        if self.rule.accepts(scores, self.rule.best()):
             self.rule.save(model, step, scores)
 
     def load(

@@ -88,7 +88,12 @@ def evaluate_model(
         images = sample.images[:_MAX_RECONSTRUCTED]
         results["psnr"] = psnr(to_unit_range(images), model.reconstruct(images))
     report("computing the scores")
-    if config.continuous_factors:
+    if not sample.sources.shape[1]:
+        report(
+            "the images have no labels: InfoMEC, DCI, MIG, SAP and all other scores "
+            "that compare latents with factors are left out"
+        )
+    elif config.continuous_factors:
         results["mcc"] = mcc(sample.sources, latents)
     else:
         found: EvaluationResult = evaluate(

@@ -36,6 +36,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "protocol": get_args(Protocol),
 }
 
+# Latents where nothing is known about the factors.
+_NUM_LATENTS = 10
+
 # Changing these between two starts does not change the result.
 OPERATIONAL = ("checkpoint_seconds", "threads", "data_dir")
 
@@ -180,7 +183,8 @@ def resolve(
     chosen.update(hyperparameters or {})
     values["network"] = values["network"] or METHODS[method].network
     if not values["num_latents"]:
-        values["num_latents"] = 2 * datasets.info(dataset).num_factors
+        # Own images tell their factors, if they have any, only when they are read.
+        values["num_latents"] = 2 * datasets.info(dataset).num_factors or _NUM_LATENTS
     _check_count("steps", values["steps"])
     values["hyperparameters"] = _complete(method, chosen, values["steps"])
     config = RunConfig(

@@ -113,7 +113,23 @@ def define_run_flags(with_names: bool = True) -> None:
     )
     flags.DEFINE_bool("deterministic", False, "Refuse operations that may vary.")
     flags.DEFINE_string(
-        "data_dir", None, "Where prepared datasets are. Default: TFDS's."
+        "data_dir",
+        None,
+        "Where prepared datasets are. Default: TFDS's. For --dataset=folder: the "
+        "folder of images.",
+    )
+    flags.DEFINE_string(
+        "labels",
+        None,
+        "For --dataset=folder: a CSV file with a column `file` and one column a "
+        "factor. Default: labels.csv in the folder, if there is one.",
+    )
+    flags.DEFINE_enum(
+        "on_bad_image",
+        None,
+        ["error", "skip"],
+        "For --dataset=folder: what to do with pictures that cannot be read. Default: "
+        "error.",
     )
     flags.DEFINE_float(
         "checkpoint_seconds", 4.0, "Longest training time between checkpoints."
@@ -207,6 +223,9 @@ def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         given = getattr(values, f"{name}_option")
         if given:
             settings[f"{name}_options"] = dict(map(parse_assignment, given))
+    for name in ("labels", "on_bad_image"):
+        if getattr(values, name) is not None:
+            settings.setdefault("dataset_options", {})[name] = getattr(values, name)
     for name in (
         "strategy",
         "jit",

@@ -108,6 +108,8 @@ class ProjectorFiles(StepCallback):
             codes = np.asarray(self.codes(self.images))
             names += [f"code_{j}" for j in range(codes.shape[1])]
             columns += [_column(values) for values in codes.T]
+        if not columns:  # neither factors nor codes: the points have numbers
+            columns = [_column(np.arange(len(self.images)))]
         rows = ["\t".join(row) for row in zip(*columns, strict=True)]
         # A single column must not have a header, several must.
         header = ["\t".join(names)] if len(names) > 1 else []
