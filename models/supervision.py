@@ -21,7 +21,8 @@ class Supervision:
 
     - `"cross_entropy"` (categorical quantizers): of the category that a label's bin
       falls on. With `active_values`, label `v` is the `v`-th active category of its
-      latent; otherwise the factor's values are spread evenly over all categories.
+      latent; otherwise the factor's values are spread evenly over all categories. A
+      factor with more values than categories is cut into bins of equal width.
     - `"bce"` (Gaussian latents): sigmoid of the mean against `label / size`.
     - `"l2"` (Gaussian latents): squared distance of the mean to `label / size`.
 
@@ -76,11 +77,10 @@ def category_table(quantizer: Any, sizes: Any) -> np.ndarray:
         if categories is not None:
             active = categories[i]
         if size > len(active):
-            raise ValueError(
-                f"Factor {i} has {size} values, but its latent only {len(active)} "
-                "categories."
-            )
-        spread = np.rint(np.linspace(0, len(active) - 1, size)).astype(int)
+            # Neighbouring values share a category: bins of equal width.
+            spread = np.arange(size) * len(active) // size
+        else:
+            spread = np.rint(np.linspace(0, len(active) - 1, size)).astype(int)
         table[i, :size] = np.asarray(active)[spread]
     return table
 

@@ -15,8 +15,6 @@ from qlayers.pixels import to_unit_range
 
 # Checkpoints are chosen on another sample than the final scores are taken on.
 _SELECTION_SEED = 20240418
-# Reconstructions are the slow part of an evaluation.
-_MAX_RECONSTRUCTED = 1_000
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def evaluate_model(
         raise ValueError("Latents are not finite: training has diverged.")
     results: dict[str, Any] = {}
     if config.has_decoder:
-        images = sample.images[:_MAX_RECONSTRUCTED]
+        images = sample.images[: config.reconstruction_size]
         results["psnr"] = psnr(to_unit_range(images), model.reconstruct(images))
     report("computing the scores")
     if not sample.sources.shape[1]:
@@ -106,7 +104,7 @@ def evaluate_model(
         )
         results = {**found.results, **results}
     if is_quantized(model) and config.has_decoder:
-        gap_images = sample.images[:_MAX_RECONSTRUCTED]
+        gap_images = sample.images[: config.reconstruction_size]
         results["straight_through_gap"] = measure_gap(model, gap_images)
     scores = {
         f"{metric}/{name}": value

@@ -64,6 +64,7 @@ class RunConfig:
         num_labels: Labelled images, for supervised methods.
         evaluate_every: Steps between evaluations; a multiple of `log_every`.
         evaluation_size: Images of an evaluation.
+        reconstruction_size: Images among them that are reconstructed, for the PSNR.
         log_every: Steps between rows of the history.
         select: How the reported checkpoint is chosen: best InfoM (MCC for continuous
             factors), smallest straight-through gap, or the last.
@@ -109,6 +110,7 @@ class RunConfig:
     data_dir: str | None = None
     checkpoint_seconds: float = 4.0
     threads: int = 0
+    reconstruction_size: int = 1_000
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types, for `config.json`."""
@@ -116,11 +118,20 @@ class RunConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
-        """The config that `to_dict` described."""
-        names = [entry.name for entry in dataclasses.fields(cls)]
-        missing = [name for name in names if name not in values]
+        """The config that `to_dict` described.
+
+        Settings that are younger than the run have the value it was run with, which is
+        their default.
+        """
+        entries = dataclasses.fields(cls)
+        missing = [
+            entry.name
+            for entry in entries
+            if entry.name not in values and not _has_default(entry)
+        ]
         if missing:
             raise ValueError(f"The config lacks {', '.join(missing)}.")
+        names = [entry.name for entry in entries if entry.name in values]
         return cls(**{name: values[name] for name in names})
 
     @property
@@ -142,6 +153,11 @@ class RunConfig:
     def has_decoder(self) -> bool:
         """Whether the model reconstructs images."""
         return FAMILIES[self.network].decoder is not None
+
+
+def _has_default(entry: dataclasses.Field[Any]) -> bool:
+    unset = dataclasses.MISSING
+    return entry.default is not unset or entry.default_factory is not unset
 
 
 def resolve(
@@ -208,7 +224,7 @@ def _complete(method: str, chosen: Mapping[str, Any], steps: int) -> dict[str, A
 def _check(config: RunConfig) -> None:
     for name in ("batch_size", "image_size", "num_latents", "log_every"):
         _check_count(name, getattr(config, name))
-    for name in ("evaluate_every", "evaluation_size"):
+    for name in ("evaluate_every", "evaluation_size", "reconstruction_size"):
         _check_count(name, getattr(config, name))
     for name, allowed in CHOICES.items():
         _check_name(name, getattr(config, name), allowed)

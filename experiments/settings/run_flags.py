@@ -53,6 +53,7 @@ def define_run_flags(with_names: bool = True) -> None:
         ("num_labels", "Labelled images, for supervised methods."),
         ("evaluate_every", "Steps between evaluations."),
         ("evaluation_size", "Images of an evaluation."),
+        ("reconstruction_size", "Images of an evaluation that the PSNR sees."),
         ("log_every", "Steps between rows of the history."),
     ):
         flags.DEFINE_integer(name, None, f"{text} Default: the recipe's.")
@@ -207,6 +208,7 @@ def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         "num_labels",
         "evaluate_every",
         "evaluation_size",
+        "reconstruction_size",
         "log_every",
         "network",
         "width",

@@ -8,6 +8,7 @@ from keras import ops
 
 import models
 import qlayers
+from models.supervision import category_table
 from qlayers import metrics
 from qlayers.quantizers.base import BaseQuantizer
 from qlayers.regularizers.base import LatentRegularizer
@@ -85,6 +86,17 @@ def test_masked_categories_are_never_used():
     weights = np.array(weights)
     assert weights[:, 0, [0, 2, 3, 5, 6, 7]].max() == 0.0
     assert weights[:, 3, 1:].max() == 0.0
+
+
+def test_labels_beyond_the_categories_are_binned():
+    """Cars3D has 183 cars, a latent of D-VAE 64 categories."""
+    quantizer = tiny_model("d_vae", num_values=64).quantizer
+    table = category_table(quantizer, (4, 183))
+    # The bin of a label among 64 of equal width, and 2 or 3 labels in each.
+    expected = np.searchsorted(np.arange(1, 65) * 183 / 64, np.arange(183), "right")
+    np.testing.assert_array_equal(table[1], expected)
+    assert set(np.bincount(table[1], minlength=64)) == {2, 3}
+    np.testing.assert_array_equal(table[0, :4], [0, 21, 42, 63])
 
 
 def test_supervision_ties_latents_to_labels():

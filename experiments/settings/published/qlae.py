@@ -192,7 +192,6 @@ _CHOICE = Gap(
     "weight_decay",
     "chosen from the values of table 11; which one is not published for this row.",
 )
-_PSNR = Gap("PSNR's sample", "mean over the first 1,000 images of the 10,000.")
 AVERAGE = "it is an average over the four datasets: run the row of each"
 
 # Table 1 and table 2: aggregated, then each dataset: InfoM, InfoE, InfoC.
@@ -350,7 +349,6 @@ def _row(
         dataset_options={"variant": "complex"} if dataset == "mpi3d" else {},
         grid=_GRIDS[name] if is_open else {},
         code=_code(method),
-        differs=(_PSNR,) if "psnr/psnr" in cells else (),
         left_open=(*left_open, *((_CHOICE,) if is_open else ())),
     )
 

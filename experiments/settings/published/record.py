@@ -154,6 +154,7 @@ class Scoring:
         estimators: For each metric of the table, how it is estimated.
         representation: What is scored.
         samples: Images scored, training and test part together.
+        reconstructions: Images that PSNR and mean squared error are taken on.
         test_samples: Those among them that trees are tested on.
         protocol: Protocol of InfoMEC here; None if the table has no InfoMEC.
         select: Rule that chooses the reported checkpoint.
@@ -164,6 +165,7 @@ class Scoring:
     estimators: Mapping[str, str]
     representation: Representation
     samples: int = 10_000
+    reconstructions: int = 10_000
     test_samples: int | None = None
     protocol: Protocol | None = None
     select: Selection = "last"
@@ -306,6 +308,7 @@ def scoring_recipe(scoring: Scoring) -> dict[str, Any]:
     """A scoring as recipe values."""
     return {
         "evaluation_size": scoring.samples,
+        "reconstruction_size": scoring.reconstructions,
         "psnr_threshold": scoring.psnr_threshold,
         "select": scoring.select,
         "protocol": scoring.protocol or "paper",

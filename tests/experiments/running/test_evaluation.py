@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import models
+from experiments.running.evaluation import Sample, evaluate_model
 from experiments.running.latents import latents_of, measure_gap
 from experiments.running.setup import load_dataset
 from tests.experiments.runs import tiny_config
@@ -28,6 +29,18 @@ def softmax(x):
 
 def bce(images, logits):
     return np.mean(np.logaddexp(0, logits) - images * logits)
+
+
+def test_psnr_is_taken_on_as_many_images_as_asked(images):
+    config = tiny_config(reconstruction_size=40)
+    sample = Sample(np.zeros((70, 6), int), images)
+    sample.sources[:, 0] = np.arange(70) % 10
+    model = build("qlae")
+    found = evaluate_model(config, model, sample, metrics=("mig",))
+    unit = images[:40] / 255.0
+    errors = ((unit - model.reconstruct(images[:40])) ** 2).mean(axis=(1, 2, 3))
+    wanted = np.mean(-10 * np.log10(errors))
+    assert found.scores["psnr/psnr"] == pytest.approx(wanted, abs=1e-3)
 
 
 def test_quantized_values_are_scored_as_codes_values(images):

@@ -55,6 +55,15 @@ def test_papers_sizes():
     assert resolve("infowgan_gp", "shapes3d").select == "last"
 
 
+def test_configs_older_than_a_setting_can_be_read():
+    old = resolve("qlae", profile="cpu").to_dict()
+    del old["reconstruction_size"]
+    assert RunConfig.from_dict(old).reconstruction_size == 1_000
+    del old["steps"]
+    with pytest.raises(ValueError, match="The config lacks steps"):
+        RunConfig.from_dict(old)
+
+
 def test_schedules_run_over_the_whole_training():
     values = resolve_schedules({"noise_scale": "cosine(0.5, 2.0)", "x": 1}, 300)
     schedule = keras.optimizers.schedules.deserialize(values["noise_scale"])
@@ -62,6 +71,12 @@ def test_schedules_run_over_the_whole_training():
     wanted = 0.5 * (0.5 + 2) + 0.5 * (0.5 - 2) * np.cos(np.pi * steps / 300)
     found = [float(schedule(int(step))) for step in steps]
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    short = resolve_schedules({"rate": "cosine(1e-3, 1e-5, 50)"}, 100)["rate"]
+    schedule = keras.optimizers.schedules.deserialize(short)
+    found = [float(schedule(step)) for step in (0, 25, 50, 100)]
+    np.testing.assert_allclose(found, [1e-3, 5.05e-4, 1e-5, 1e-5], rtol=1e-5)
+    with pytest.raises(ValueError, match="needs positive values"):
+        resolve_schedules({"rate": "cosine(1e-3, 1e-5, 0)"}, 100)
     decay = resolve_schedules({"t": "exponential(1, 0.25)"}, 100)["t"]
     schedule = keras.optimizers.schedules.deserialize(decay)
     assert float(schedule(50)) == pytest.approx(0.5)

@@ -234,6 +234,7 @@ def test_every_record_resolves(variant):
     for row in RUNNABLE:
         config = resolve(row.method, row.dataset, profile_of(row.address, variant))
         assert config.evaluation_size == row.scoring.samples
+        assert config.reconstruction_size == row.scoring.reconstructions == 10_000
         assert config.select == row.scoring.select
         assert config.protocol == (row.scoring.protocol or "paper")
         for name in row.grid:
@@ -297,16 +298,32 @@ def _factor_sizes(row):
 
 
 def _distinct(rows):
-    """One row of all that train alike."""
+    """One row of all whose models differ in nothing but the size of numbers."""
     found = {}
     for row in rows:
         for variant in ("text", "code"):
-            recipe = row.recipe(variant)
-            for name in ("evaluation_size", "psnr_threshold", "select", "metrics"):
-                recipe.pop(name)
-            key = json.dumps([row.method, recipe], sort_keys=True, default=str)
+            structure = {
+                name: _structure(value)
+                for name, value in row.recipe(variant).items()
+                if name not in _NOT_TRAINED
+            }
+            key = json.dumps([row.method, structure], sort_keys=True)
             found.setdefault(key, (row, variant))
     return list(found.values())
+
+
+# Settings of the scores, and of the data that are replaced here.
+_NOT_TRAINED = ("evaluation_size", "psnr_threshold", "select", "metrics", "protocol")
+_NOT_TRAINED += ("reconstruction_size",)
+_NOT_TRAINED += ("dataset_options", "steps", "batch_size", "num_latents")
+_NOT_TRAINED += ("evaluate_every", "log_every", "dataset_size")
+
+
+def _structure(value):
+    """A weight is there or not, a schedule is of a kind; names and lists are kept."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return bool(value)
+    return value.partition("(")[0] if isinstance(value, str) else value
 
 
 _FAST = (
