@@ -97,8 +97,9 @@ def load_page_model(directory: RunDirectory) -> tuple[dict[str, Any] | None, str
         return page_model(encoder, decoder, kind), ""
     except NotExportableError as error:
         return None, f"the page does not know {error}"
-    except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
-        # A damaged file, or a layer that is not installed here: one line is enough.
+    except Exception as error:
+        # Damaged files break zip, HDF5 and JSON readers in many ways, and a layer may
+        # not be installed here. Neither ends the report of the other runs.
         return None, f"its files cannot be read ({type(error).__name__})"
 
 

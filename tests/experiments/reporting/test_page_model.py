@@ -279,6 +279,15 @@ def test_models_are_read_from_a_run_folder(tmp_path):
     ours = numpy_runtime.run(data["decoder"], weights, latents)
     wanted = model.decode(latents)
     np.testing.assert_allclose(np.clip(ours, 0, 1), wanted, atol=TOLERANCE)
-    (tmp_path / "decoder.keras").write_bytes(b"not a zip file")
-    data, reason = load_page_model(directory)
-    assert data is None and "cannot be read" in reason
+    whole = (tmp_path / "decoder.keras").read_bytes()
+    middle = len(whole) // 2
+    for damaged in (
+        b"not a zip file",
+        whole[:middle],
+        whole[:-30] + bytes(30),
+        whole[:middle] + bytes(200) + whole[middle + 200 :],
+        whole.replace(b"UpSampling2D", b"DownStreams2"),
+    ):
+        (tmp_path / "decoder.keras").write_bytes(damaged)
+        data, reason = load_page_model(directory)
+        assert data is None and "cannot be read" in reason, damaged[:20]
