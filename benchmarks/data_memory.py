@@ -25,11 +25,11 @@ _CHILD = """
 import resource, sys
 from pathlib import Path
 import tensorflow_datasets as tfds
-from qlayers.datasets.file_datasets import _builder_class
+from qlayers.datasets.file_datasets import builder_class
 from qlayers.datasets.readers import NpzRows, PngArchive
 
 name, file, folder, limit = sys.argv[1:]
-builder_class = _builder_class("mpi3d" if name == "nothing" else name)
+builder_class = builder_class("mpi3d" if name == "nothing" else name)
 if name == "mpi3d":
     for _ in NpzRows(file, "images").chunks(512):
         pass

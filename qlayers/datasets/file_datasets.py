@@ -43,13 +43,13 @@ def open_file_dataset(
     Returns:
         The factor view.
     """
-    builder_class = _builder_class(builder_name)
+    chosen = builder_class(builder_name)
     root = Path(data_dir or tfds.core.constants.DATA_DIR).expanduser()
     manual = Path(manual_dir or root / "downloads" / "manual").expanduser()
-    config = _config(builder_class, variant, file, manual, allow_partial)
+    config = _config(chosen, variant, file, manual, allow_partial)
 
     def make_builder() -> FactorGridBuilder:
-        builder = builder_class(config=config, data_dir=str(root))
+        builder = chosen(config=config, data_dir=str(root))
         builder.source_file = file
         return builder
 
@@ -70,7 +70,8 @@ def open_file_dataset(
     )
 
 
-def _builder_class(name: str) -> type[FactorGridBuilder]:
+def builder_class(name: str) -> type[FactorGridBuilder]:
+    """The builder of this name."""
     module = importlib.import_module(
         f"qlayers.datasets.builders.{name}.{name}_dataset_builder"
     )
@@ -78,23 +79,17 @@ def _builder_class(name: str) -> type[FactorGridBuilder]:
 
 
 def _config(
-    builder_class: type[FactorGridBuilder],
+    builder: type[FactorGridBuilder],
     variant: str | None,
     file: str | Path | None,
     manual: Path,
     allow_partial: bool,
 ) -> FactorConfig:
-    configs = {config.name: config for config in builder_class.BUILDER_CONFIGS}
-    chosen = variant or builder_class.DEFAULT_BUILDER_CONFIG_NAME or next(iter(configs))
-    if chosen not in configs:
-        raise ValueError(
-            f"Unknown variant {chosen!r}; expected one of {sorted(configs)}."
-        )
-    config = configs[chosen]
+    config = builder.config_named(variant)
     if not allow_partial:
         return config
     sample = Path(file) if file else manual / config.file_name
-    parts = builder_class.given_files(config, sample)
+    parts = builder.given_files(config, sample)
     return config.as_partial(sample, list(parts.values()))
 
 

@@ -306,7 +306,7 @@ def test_full_disk_is_noticed_before_and_while_writing(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        builder = file_datasets._builder_class("mpi3d")
+        builder = file_datasets.builder_class("mpi3d")
         patch.setattr(builder, "_example", no_space)
         with pytest.raises(OSError, match="nothing was kept") as caught:
             datasets.load(

@@ -17,7 +17,7 @@ import requests
 from qlayers import datasets
 from qlayers.datasets.builders.png_encoding import encode_png, encoded_ahead
 from qlayers.datasets.builders.preparation_progress import PreparationProgress
-from qlayers.datasets.file_datasets import _builder_class
+from qlayers.datasets.file_datasets import builder_class
 from qlayers.datasets.readers import DatasetFileError, Hdf5Rows
 from qlayers.datasets.registration import BUILDERS
 from tests.datasets import published_files
@@ -75,11 +75,11 @@ def test_what_a_killed_preparation_left_is_removed(tmp_path):
 def test_one_prepares_while_the_others_wait_and_say_so(tmp_path, capfd, monkeypatch):
     file = tmp_path / "part.npz"
     images = published_files.write_npz(file)
-    builder_class = _builder_class("mpi3d")
+    builder = builder_class("mpi3d")
     prepared = []
-    usual = builder_class._split_generators
+    usual = builder._split_generators
     monkeypatch.setattr(
-        builder_class,
+        builder,
         "_split_generators",
         lambda self, *args: prepared.append(1) or usual(self, *args),
     )

@@ -20,7 +20,9 @@ class Builder(FactorGridBuilder):
 
     HOMEPAGE = "http://www.scottreed.info/"
     HAS_DIRECT_DOWNLOAD = True
+    LICENCE = "not stated by its authors"
     BYTES_PER_IMAGE = 6500
+    MILLISECONDS_PER_IMAGE = 1.5
     BUILDER_CONFIGS = [  # noqa: RUF012
         FactorConfig(
             name="full",

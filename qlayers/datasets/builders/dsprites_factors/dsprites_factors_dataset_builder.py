@@ -27,7 +27,9 @@ class Builder(FactorGridBuilder):
 
     HOMEPAGE = "https://github.com/deepmind/dsprites-dataset"
     HAS_DIRECT_DOWNLOAD = True
+    LICENCE = "Apache-2.0"
     BYTES_PER_IMAGE = 400
+    MILLISECONDS_PER_IMAGE = 0.3
     BUILDER_CONFIGS = [  # noqa: RUF012
         FactorConfig(
             name="full",

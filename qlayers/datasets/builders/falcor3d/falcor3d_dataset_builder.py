@@ -7,7 +7,9 @@ from qlayers.datasets.spaces import FALCOR3D
 class Builder(PngGridBuilder):
     """Reads `Falcor3D_down128.zip`."""
 
+    LICENCE = "CC BY 4.0"
     BYTES_PER_IMAGE = 8500
+    MILLISECONDS_PER_IMAGE = 1.6
     BUILDER_CONFIGS = png_grid_configs(
         FALCOR3D,
         "Falcor3D_down128.zip",

@@ -7,7 +7,9 @@ from qlayers.datasets.spaces import ISAAC3D
 class Builder(PngGridBuilder):
     """Reads `Isaac3D_down128.zip`."""
 
+    LICENCE = "CC BY 4.0"
     BYTES_PER_IMAGE = 9000
+    MILLISECONDS_PER_IMAGE = 1.6
     BUILDER_CONFIGS = png_grid_configs(
         ISAAC3D,
         "Isaac3D_down128.zip",

@@ -30,7 +30,9 @@ class Builder(FactorGridBuilder):
     """Reads the .npz files row by row; they hold images only, in grid order."""
 
     HOMEPAGE = "https://github.com/rr-learning/disentanglement_dataset"
+    LICENCE = "CC BY 4.0"
     BYTES_PER_IMAGE = 6500
+    MILLISECONDS_PER_IMAGE = 0.6
     DEFAULT_BUILDER_CONFIG_NAME = "complex"
     BUILDER_CONFIGS = [  # noqa: RUF012
         FactorConfig(

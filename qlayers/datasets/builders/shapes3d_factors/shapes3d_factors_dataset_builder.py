@@ -28,7 +28,9 @@ class Builder(FactorGridBuilder):
 
     HOMEPAGE = "https://github.com/deepmind/3d-shapes"
     HAS_DIRECT_DOWNLOAD = True
+    LICENCE = "Apache-2.0"
     BYTES_PER_IMAGE = 3800
+    MILLISECONDS_PER_IMAGE = 0.9
     BUILDER_CONFIGS = [  # noqa: RUF012
         FactorConfig(
             name="full",

@@ -35,7 +35,9 @@ class Builder(FactorGridBuilder):
 
     HOMEPAGE = _FOLDER
     HAS_DIRECT_DOWNLOAD = True
+    LICENCE = "for research, with citation"
     BYTES_PER_IMAGE = 2600
+    MILLISECONDS_PER_IMAGE = 0.9
     BUILDER_CONFIGS = [  # noqa: RUF012
         FactorConfig(
             name="full",
