@@ -17,6 +17,7 @@ from qlayers.metrics.evaluate import EvaluationResult, evaluate
 from qlayers.metrics.factor_vae_score import FactorVAEScoreResult, factor_vae_score
 from qlayers.metrics.image_quality import PSNRResult, psnr
 from qlayers.metrics.infomec import InfoMECResult, infomec
+from qlayers.metrics.irs import IRSResult, irs
 from qlayers.metrics.mcc import MCCResult, mcc
 from qlayers.metrics.metric_result import MetricResult
 from qlayers.metrics.mig import MIGResult, mig
@@ -39,6 +40,7 @@ __all__ = [
     "DCIResult",
     "EvaluationResult",
     "FactorVAEScoreResult",
+    "IRSResult",
     "InfoMECResult",
     "MCCResult",
     "MIGResult",
@@ -54,6 +56,7 @@ __all__ = [
     "evaluate",
     "factor_vae_score",
     "infomec",
+    "irs",
     "mcc",
     "mig",
     "model_agreement",

@@ -30,6 +30,7 @@ class Sample:
         self.latents: npt.NDArray[Any] = check_latents(latents)
         check_same_length(self.sources, self.latents)
         self._information: dict[int | None, FloatArray] = {}
+        self._bins: dict[int, IntArray] = {}
 
     @property
     def size(self) -> int:
@@ -83,13 +84,24 @@ class Sample:
     def mutual_information(self, num_bins: int | None) -> FloatArray:
         """(n_s, n_z) in nats; latents in equal-width bins, or as symbols if None."""
         if num_bins not in self._information:
-            codes = self.latent_symbols
-            if num_bins is not None:
-                codes = information.equal_width_bins(self.latents, num_bins)
             self._information[num_bins] = information.mutual_information(
-                self.source_symbols, codes
+                self.source_symbols, self.latent_bins(num_bins)
             )
         return self._information[num_bins]
+
+    def latent_bins(self, num_bins: int | None) -> IntArray:
+        """(samples, n_z) latents in equal-width bins, or as symbols if None."""
+        if num_bins is None:
+            return self.latent_symbols
+        if num_bins not in self._bins:
+            bins = information.equal_width_bins(self.latents, num_bins)
+            self._bins[num_bins] = bins
+        return self._bins[num_bins]
+
+    @functools.cached_property
+    def shared_information(self) -> FloatArray:
+        """(n_s, n_s) in nats, between the sources."""
+        return information.shared_information(self.source_symbols)
 
     def constant_notes(self) -> tuple[str, ...]:
         """What to tell the reader about sources that do not vary."""

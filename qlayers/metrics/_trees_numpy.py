@@ -346,7 +346,7 @@ def _grow_counted(
     counts = np.bincount(here.ravel(), minlength=bin_values.size).reshape(shape)
     weights = np.broadcast_to(gradient, here.shape).ravel()
     summed = np.bincount(here.ravel(), weights=weights, minlength=bin_values.size)
-    sums = summed.reshape(shape)
+    sums: FloatArray = summed.astype(np.float64).reshape(shape)
     is_constant = counts.max(axis=1) == size
     (varying, _), constant = tree.order.draw(known, lambda f: bool(is_constant[f]))
     gains = _counted_gains(counts, sums, size, total)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from qlayers.metrics._boosted_trees import compiled_trees
 from qlayers.metrics._checks import BoolArray, FloatArray, IntArray, check_choice
+from qlayers.metrics._domain import domain_notes
 from qlayers.metrics._estimators import (
     BACKENDS,
     ESTIMATORS,
@@ -226,7 +227,7 @@ def _result(
         accuracy_per_source=accuracy[0],
         active=importance.sum(axis=1) > 0,
         settings=settings,
-        notes=sample.constant_notes(),
+        notes=(*sample.constant_notes(), *domain_notes(sample, "trees")),
     )
 
 

@@ -17,6 +17,7 @@ from qlayers.metrics._checks import (
     check_real_sources,
     column_indices,
 )
+from qlayers.metrics._domain import domain_notes
 from qlayers.metrics._sample import Sample, standardize
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
 from qlayers.metrics.explicitness import (
@@ -318,11 +319,13 @@ class _Scorer:
     def _result(self, sample: Sample, explicitness: FloatArray) -> InfoMECResult:
         nmi = self._normalized_information(sample)
         active = self._active(sample)
-        notes = [*sample.constant_notes(), *self._domain_notes(sample)]
+        notes = list(sample.constant_notes())
         used = nmi[sample.varying][:, active]
         per_latent = _spread_out(_largest_share(used.T), active)
         per_source = _spread_out(_largest_share(used), sample.varying)
         notes += _notes(used, active, sample.varying)
+        kind = "information" if self.discrete_latents else "correlation"
+        notes += [*self._domain_notes(sample), *domain_notes(sample, kind)]
         return InfoMECResult(
             modularity=_mean(per_latent),
             explicitness=_mean(explicitness),

@@ -70,6 +70,15 @@ def mutual_information(sources: IntArray, latents: IntArray) -> FloatArray:
     Reference:
         Hsu et al. 2023, Disentanglement via Latent Quantization, eq. 6.
     """
+    return _all_pairs(sources, latents)
+
+
+def shared_information(columns: IntArray) -> FloatArray:
+    """Plug-in mutual information in nats of every pair of one table's columns."""
+    return _all_pairs(columns, columns)
+
+
+def _all_pairs(sources: IntArray, latents: IntArray) -> FloatArray:
     samples = len(sources)
     table = _count_times_log(samples)
     margin_s = np.array([table[np.bincount(column)].sum() for column in sources.T])

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from qlayers.metrics import information
 from qlayers.metrics._checks import FloatArray, check_at_least, check_real_sources
+from qlayers.metrics._domain import domain_notes
 from qlayers.metrics._sample import Sample
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
 from qlayers.metrics.metric_result import MetricResult, SingleScore
@@ -94,7 +95,10 @@ def mig_of(
             entropy=part.source_entropy,
             gap_per_source=gaps,
             settings=settings,
-            notes=part.constant_notes(),
+            notes=(
+                *part.constant_notes(),
+                *domain_notes(part, "gap", num_bins),
+            ),
         )
 
     return add_intervals(

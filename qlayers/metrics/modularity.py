@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qlayers.metrics._checks import FloatArray, check_at_least, check_choice
+from qlayers.metrics._domain import domain_notes
 from qlayers.metrics._sample import Sample
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
 from qlayers.metrics.metric_result import MetricResult, SingleScore
@@ -94,7 +95,10 @@ def modularity_of(
             per_latent=per_latent,
             mutual_information=mutual,
             settings=settings,
-            notes=part.constant_notes(),
+            notes=(
+                *part.constant_notes(),
+                *domain_notes(part, "information", num_bins),
+            ),
         )
 
     return add_intervals(

@@ -12,6 +12,7 @@ from qlayers.metrics._checks import (
     check_real_sources,
     check_same_length,
 )
+from qlayers.metrics._domain import domain_notes
 from qlayers.metrics._parallel import map_threads
 from qlayers.metrics._sample import Sample, split
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
@@ -106,7 +107,7 @@ def sap_of(
             score_matrix=matrix,
             gap_per_source=gaps,
             settings=settings,
-            notes=part.constant_notes(),
+            notes=(*part.constant_notes(), *domain_notes(part, "accuracy")),
         )
 
     return add_intervals(
