@@ -13,6 +13,10 @@ from experiments.settings.config import RunConfig
 from experiments.settings.scores import COLUMNS
 from experiments.storage.run_directory import RunDirectory
 
+# Runs that differ in these alone belong together: where the settings come from, or what
+# does not change the result.
+_NO_SETTING = ("seed", "profile", "data_dir", "threads", "checkpoint_seconds")
+
 
 @dataclass(frozen=True)
 class FinishedRun:
@@ -141,7 +145,7 @@ def group_runs(runs: Sequence[FinishedRun]) -> list[Group]:
     groups: dict[str, list[FinishedRun]] = {}
     for run in runs:
         settings = run.config.to_dict()
-        for name in ("seed", "data_dir", "threads", "checkpoint_seconds"):
+        for name in _NO_SETTING:
             settings.pop(name)
         groups.setdefault(json.dumps(settings, sort_keys=True), []).append(run)
     members = [
@@ -183,7 +187,8 @@ def _label(config: RunConfig, others: Sequence[RunConfig]) -> str:
         for name, value in flat.items()
         if any(_flat(other).get(name) != value for other in others)
     }
-    differing.pop("seed", None)
+    for name in _NO_SETTING:
+        differing.pop(name, None)
     details = ", ".join(f"{name}={value}" for name, value in differing.items())
     return f"{config.method} ({details})" if details else config.method
 

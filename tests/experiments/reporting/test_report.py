@@ -62,6 +62,15 @@ def test_runs_are_grouped_by_everything_but_their_seed(study):
     assert half == pytest.approx(12.706 * 0.05, abs=1e-3)
 
 
+def test_a_recipe_by_another_name_is_no_other_setting(study):
+    """A run by --reproduce and one by the same settings otherwise are one group."""
+    file = study / "q1" / "config.json"
+    write_json(file, {**read_json(file), "profile": "qlae:table1:qlae/shapes3d"})
+    groups = group_runs(find_runs([study])[0])
+    assert [len(group.runs) for group in groups] == [1, 2, 1]
+    assert not any("profile" in group.label for group in groups)
+
+
 def test_table_has_no_published_row_with_other_settings(study):
     """Short runs of small networks on other images are none of the papers' rows."""
     groups = group_runs(find_runs([study])[0])
