@@ -48,7 +48,7 @@ class BoostedTrees:
     def fit(self, features: npt.ArrayLike, labels: npt.ArrayLike) -> "BoostedTrees":
         self.classes_, known = np.unique(np.asarray(labels), return_inverse=True)
         known = known.astype(np.int64)
-        values = _columns(features)
+        values = single_columns(features)
         self._start = _start(known)
         raw = np.repeat(self._start[:, None], len(known), axis=1)
         shape = (_STAGES, len(raw))
@@ -69,7 +69,7 @@ class BoostedTrees:
 
     def decision_function(self, features: npt.ArrayLike) -> FloatArray:
         """(trees a stage, samples) raw predictions."""
-        values = _columns(features)
+        values = single_columns(features)
         raw = np.repeat(self._start[:, None], values.shape[1], axis=1)
         self._loops.predict_boosted(values, *self._trees, raw, _RATE)
         return raw
@@ -94,7 +94,7 @@ class BoostedTrees:
         )
 
 
-def _columns(features: npt.ArrayLike) -> npt.NDArray[np.float32]:
+def single_columns(features: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """(features, samples) in single precision, as scikit-learn's trees see them."""
     return np.ascontiguousarray(np.asarray(features).T, dtype=np.float32)
 

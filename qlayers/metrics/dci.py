@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from qlayers.metrics._boosted_trees import compiled_trees
 from qlayers.metrics._checks import BoolArray, FloatArray, IntArray, check_choice
+from qlayers.metrics._counted_forest import can_count
 from qlayers.metrics._domain import domain_notes
 from qlayers.metrics._estimators import (
     BACKENDS,
@@ -238,7 +239,10 @@ def _fit_all(
     forest = plan.estimator == "random_forest"
     features = sample.standardized if forest else sample.real_latents
     label = f"DCI, {plan.estimator}"
-    threaded = plan.estimator != "gradient_boosting"
+    name = plan.estimator
+    if forest and plan.backend == "auto" and can_count(features[train]):
+        name = "counted_forest"
+    threaded = name not in ("gradient_boosting", "counted_forest")
 
     def fit(column: int) -> tuple[FloatArray, tuple[float, float]]:
         labels = sample.source_symbols[:, column]
@@ -248,7 +252,7 @@ def _fit_all(
             right = float(np.mean(labels[test] == guess))
             return np.zeros(sample.num_latents), (right, 1.0)
         jobs = -1 if threaded else 1
-        model = make_classifier(plan.estimator, plan.seed, jobs, plan.backend)
+        model = make_classifier(name, plan.seed, jobs, plan.backend)
         model.fit(features[train], labels[train])
         scores = [
             _accuracy(model, features[rows], labels[rows]) for rows in (test, train)
@@ -256,7 +260,7 @@ def _fit_all(
         return importances(model), (scores[0], scores[1])
 
     if not threaded:
-        # Boosting uses one core per model: spread the sources over the cores.
+        # One core per model: spread the sources over the cores.
         return map_threads(fit, columns.tolist(), label=label, verbose=verbose)
     results = []
     with Progress(len(columns), label, verbose) as progress:

@@ -8,6 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from qlayers.metrics import dci
 from qlayers.metrics._boosted_trees import BoostedTrees, compiled_trees
+from qlayers.metrics._counted_forest import CountedForest, can_count
 from tests.metrics.samples import full_grid, noisy
 
 compiled = pytest.mark.skipif(compiled_trees() is None, reason="numba is an extra")
@@ -151,3 +152,43 @@ def test_scikit_learn_is_one_option_away(estimator):
     assert "scikit_learn" in theirs.settings
     with pytest.raises(ValueError, match="backend"):
         dci(sources, latents, backend="other")
+
+
+@compiled
+@pytest.mark.parametrize("values", [3, 8])
+def test_forests_of_quantized_latents_are_within_scikit_learns_spread(values):
+    sources, latents = noisy((3, 4), samples=900, values=values)
+    ours = [dci(sources, latents, seed=seed).scores() for seed in range(4)]
+    theirs = [
+        dci(sources, latents, seed=seed, backend="scikit_learn").scores()
+        for seed in range(4)
+    ]
+    for name in ours[0]:
+        a = np.array([scores[name] for scores in ours])
+        b = np.array([scores[name] for scores in theirs])
+        # The same seed splits and draws alike: what is left is smaller than the spread.
+        assert np.abs(a - b).max() <= max(np.ptp(b), 1e-3), name
+
+
+@compiled
+def test_a_forest_grows_scikit_learns_trees():
+    """Counts are integers: without equal gains every tree is the same."""
+    sources, latents = noisy((3, 4), samples=2000, values=12)
+    model = CountedForest(3).fit(latents, sources[:, 0])
+    theirs = RandomForestClassifier(
+        criterion="entropy", max_depth=10, random_state=3
+    ).fit(latents, sources[:, 0])
+    root = [tree.tree_.feature[0] for tree in theirs.estimators_]
+    assert np.mean(model._trees[0][:, 1] == root) > 0.95
+    thresholds = [tree.tree_.threshold[0] for tree in theirs.estimators_]
+    assert np.mean(np.isclose(model._trees[1][:, 1], thresholds)) > 0.95
+    np.testing.assert_allclose(
+        model.feature_importances_, theirs.feature_importances_, atol=0.01
+    )
+    agree = model.predict(latents) == theirs.predict(latents)
+    assert agree.mean() > 0.97
+
+
+def test_forests_of_continuous_latents_are_scikit_learns_own():
+    _, latents = noisy((3, 4), samples=300)
+    assert not can_count(latents)
