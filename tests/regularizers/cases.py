@@ -80,6 +80,16 @@ CASES = [
         exact_on_replicas=True,
     ),
     LayerCase(
+        "normalized_hessian_coordinates",
+        lambda: qlayers.NormalizedHessianPenalty(
+            make_decoder(), 0.01, epsilon=0.5, directions="coordinates", seed=3
+        ),
+        size=4,
+        connect=_with_continuous,
+        is_stochastic=True,
+        exact_on_replicas=True,
+    ),
+    LayerCase(
         "normalized_hessian_lazy",
         lambda: qlayers.NormalizedHessianPenalty(
             make_decoder(),
