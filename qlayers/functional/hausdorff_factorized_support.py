@@ -31,8 +31,7 @@ def hausdorff_factorized_support(
     fall into cells of 64 x 64, none of which lies farther from the samples than its
     centre does plus half its diagonal. Cells are searched from the largest bound down
     until no bound exceeds the distance found. Memory is `512 s + s^2 / 64` numbers for
-    `s` samples,
-    whatever the number of pairs.
+    `s` samples, whatever the number of pairs.
 
     Args:
         z: Latents of shape `(samples, n)`; the means of a variational autoencoder.

@@ -211,7 +211,8 @@ def coordinate_moments(
 ) -> Tensor:
     """Means over samples of numerators and denominators, `(ratios, 2)`.
 
-    Not normalised, the denominator is 1.
+    They are in the outputs' own unit, so that the means of several parts of a batch can
+    be averaged. Not normalised, the denominator is 1.
     """
     num_steps, n = steps.shape[0], z.shape[-1]
     first, second = np.triu_indices(num_steps, 1)
@@ -237,17 +238,12 @@ def coordinate_moments(
         value = sum(ops.mean(reduce(s, axis=-1)) for s in squares)
         value = value * (2.0 * num_mixed / epsilon**4)
         return ops.reshape(ops.stack([value, ops.ones_like(value)]), (1, 2))
-    # The ratio does not depend on the unit of the outputs; this one lets no square
-    # overflow or vanish.
-    magnitudes = [ops.stop_gradient(ops.max(ops.abs(v))) for v in values]
-    unit = ops.max(ops.stack(magnitudes))
-    unit = ops.where(unit > 0, unit, ops.ones_like(unit))
     moments = []
     for m, o, v, error in zip(mixed, own, values, rounding, strict=True):
-        off = num_mixed * _mean_square(m / unit)
-        diagonal = n / num_opposite * _mean_square(o / unit)
+        off = num_mixed * _mean_square(m)
+        diagonal = n / num_opposite * _mean_square(o)
         # A mixed difference has four values, one along a latent has weights 1, 1, 2.
-        size = ops.stop_gradient(_mean_square(v[:1] / unit))
+        size = ops.stop_gradient(_mean_square(v[:1]))
         noise = n * _relative_variance(error) * size
         off, every = _without_rounding(
             off, off + diagonal, 4.0 * (n - 1) * noise, (4.0 * (n - 1) + 6.0) * noise
@@ -265,8 +261,11 @@ def _mean_square(x: Tensor) -> Tensor:
 
 
 def penalty_of_moments(moments: Tensor) -> Tensor:
-    """Sum of the ratios of `coordinate_moments`."""
-    return ops.sum(moments[:, 0] / (moments[:, 1] + 1e-18))
+    """Sum of the ratios of `coordinate_moments`; 0 / 0 counts as 0."""
+    denominator = moments[:, 1]
+    is_zero = denominator <= 0.0
+    safe = ops.where(is_zero, ops.ones_like(denominator), denominator)
+    return ops.sum(moments[:, 0] / safe)
 
 
 def penalty_of_samples(
