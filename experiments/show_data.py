@@ -18,6 +18,7 @@ from qlayers import datasets
 from qlayers.datasets import FactorDataset
 from qlayers.datasets.continuous_dataset import ContinuousDataset
 from qlayers.datasets.grid_dataset import GridDataset
+from qlayers.datasets.table_dataset import TableDataset
 from qlayers.pixels import Pixels, image_grid, in_rows
 
 _DATASET = flags.DEFINE_enum(
@@ -87,8 +88,8 @@ def traversal_sheet(dataset: FactorDataset, columns: int, seed: int) -> Pixels:
     """A sheet with one row per factor, whose name stands on its left."""
     sources, used = traversal_sources(dataset, columns, seed)
     flat, shown = sources.reshape(-1, sources.shape[-1]), used.ravel()
-    if isinstance(dataset, GridDataset):
-        # A partial file may lack some of them.
+    if isinstance(dataset, GridDataset | TableDataset):
+        # A partial file, or a table, may lack some of them.
         shown = shown & dataset.has_images_of(flat)
     images = np.full((len(flat), *dataset.image_shape), _PAPER, np.uint8)
     images[shown] = dataset.images_of(flat[shown], seed, dtype="uint8")
@@ -117,6 +118,8 @@ def _save_images(dataset: FactorDataset, folder: Path) -> list[Path]:
         ),
         "traversals": lambda: traversal_sheet(dataset, _COLUMNS.value, _SEED.value),
     }
+    if not dataset.factor_names:
+        del sheets["traversals"]  # images without labels have no factors to vary
     paths = []
     for kind, draw in sheets.items():
         paths.append(folder / f"{dataset.name}_{kind}.png")

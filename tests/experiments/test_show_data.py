@@ -89,3 +89,14 @@ def test_command_writes_two_pictures(tmp_path):
     assert all(str(path) in done.stdout for path in written)
     for path in written:
         assert min(Image.open(path).size) > 300
+
+
+def test_own_images_with_gaps_and_without_labels(tmp_path):
+    images = published_files.pictures(3, 8, 8, 3)
+    labelled = datasets.from_arrays(images, [[0, 0], [1, 1], [0, 1]], ["a", "b"])
+    sheet = show_data.traversal_sheet(labelled, columns=2, seed=0)
+    assert sheet.shape[0] == 2 * (8 + 2) + 2
+    show_data.flags.FLAGS(["show_data"])
+    plain = datasets.from_arrays(images, name="plain")
+    written = show_data.save_sheets(plain, tmp_path)
+    assert [path.name for path in written] == ["plain_contact.png"]
