@@ -78,6 +78,8 @@ def nearest_vector(x: Tensor, table: Tensor, distance: str = "l2") -> Tensor:
 
 def _nearest_l2(x: Tensor, table: Tensor) -> Tensor:
     """One matrix product chooses; where its rounding could, the differences do."""
+    if 0 in x.shape[:-1]:  # PyTorch and JAX can take nothing from an empty batch.
+        return ops.zeros(x.shape[:-1], dtype="int32")
     rows = ops.reshape(x, (-1, x.shape[-1]))
     index, is_open = _nearest_by_product(rows, table)
     if not isinstance(index, keras.KerasTensor):
@@ -99,8 +101,8 @@ def _nearest_by_product(x: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
     # scores of lines and of columns show the best code and whether it has a rival, in
     # two passes over the scores, where counting the codes within rounding takes four.
     score = ops.reshape(score, (-1, num_lines, num_columns))
-    of_lines, of_columns = ops.min(score, axis=2), ops.min(score, axis=1)
-    bound = ops.min(of_lines, axis=-1, keepdims=True) + rounding
+    of_lines, of_columns = _smallest(score, 2), _smallest(score, 1)
+    bound = _smallest(of_lines, -1, keepdims=True) + rounding
     is_open = ops.logical_or(
         _has_several(of_lines, bound), _has_several(of_columns, bound)
     )
@@ -129,7 +131,7 @@ def _half_squares(x: Tensor, table: Tensor, size: int) -> tuple[Tensor, Tensor]:
     # A sum of `dim` products rounds by at most `dim` units of |x| |c|, in any order.
     units = 2.0 * (table.shape[-1] + 4.0) * _UNIT
     # Scaled, because the squares of far vectors would overflow.
-    largest = ops.max(ops.abs(inside), axis=-1, keepdims=True) + 1e-30
+    largest = ops.max(ops.abs(inside), axis=-1, keepdims=True, initial=1e-30)
     length = largest * ops.sqrt(
         ops.sum(ops.square(inside / largest), axis=-1, keepdims=True)
     )
@@ -168,8 +170,13 @@ def _nearest_by_differences(x: Tensor, table: Tensor) -> Tensor:
 def _first_of_ties(distance: Tensor, num_roundings: float) -> Tensor:
     """First index whose distance is the smallest or differs from it by rounding."""
     tie = 1.0 + 2.0 * num_roundings * _UNIT
-    is_tie = distance <= ops.min(distance, axis=-1, keepdims=True) * tie
+    is_tie = distance <= _smallest(distance, -1, keepdims=True) * tie
     return first_argmin(ops.where(is_tie, 0.0, 1.0))
+
+
+def _smallest(x: Tensor, axis: int, keepdims: bool = False) -> Tensor:
+    # Without an initial value TensorFlow refuses an empty batch.
+    return ops.min(x, axis=axis, keepdims=keepdims, initial=float("inf"))
 
 
 def _tree_sum(x: Tensor) -> Tensor:
