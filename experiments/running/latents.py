@@ -1,12 +1,14 @@
 """The latents of images, in the form in which a method's paper scores them."""
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from keras import ops
 
 from models import LatentModel
+from qlayers.backend import Tensor
 from qlayers.metrics import StraightThroughGapResult, straight_through_gap
+from qlayers.pixels import to_unit_range
 
 _BATCH = 64
 
@@ -46,26 +48,21 @@ def measure_gap(model: LatentModel, images: np.ndarray) -> StraightThroughGapRes
         model: A model with a quantizer and a decoder.
         images: uint8 or float images.
     """
-    quantizer = model.quantizer
+    quantizer, decoder, compare = model.quantizer, model.decoder, model.reconstruction
+    if quantizer is None or decoder is None or compare is None:
+        raise ValueError("The straight-through gap needs a quantizer and a decoder.")
     batches = [images[i : i + _BATCH] for i in range(0, len(images), _BATCH)]
 
-    def loss(batch: np.ndarray, hard: bool) -> float:
-        pixels = _as_float(batch)
-        features = model.quantizer_inputs(pixels)
-        z = (
-            quantizer.lookup(quantizer.codes(features))
-            if hard
-            else quantizer.soft_values(features)
-        )
-        outputs = model.decoder(z, training=False)
-        return float(model.reconstruction(pixels, outputs))
+    def hard_values(features: Tensor) -> Tensor:
+        return quantizer.lookup(quantizer.codes(features))
+
+    def loss(batch: np.ndarray, values_of: Callable[[Tensor], Tensor]) -> float:
+        pixels = ops.convert_to_tensor(to_unit_range(batch))
+        z = values_of(model.quantizer_inputs(pixels))
+        return float(compare(pixels, decoder(z, training=False)))
 
     return straight_through_gap(
-        lambda batch: loss(batch, False), lambda batch: loss(batch, True), batches
+        lambda batch: loss(batch, quantizer.soft_values),
+        lambda batch: loss(batch, hard_values),
+        batches,
     )
-
-
-def _as_float(images: np.ndarray) -> Any:
-    if images.dtype == np.uint8:
-        images = images.astype("float32") / 255.0
-    return ops.convert_to_tensor(images)

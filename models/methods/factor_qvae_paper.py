@@ -4,7 +4,7 @@ All of them minimise the mean squared error. The paper works on images in [-0.5,
 here the `"dalle"` networks move images there and back.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 
@@ -41,7 +41,7 @@ def dvae(
     *,
     num_values: int = 64,
     kl_weight: Schedulable = 5e-3,
-    kl_reduction: str = "sum",
+    kl_reduction: Literal["sum", "mean"] = "sum",
     temperature: Schedulable | None = None,
     learning_rate: Any = None,
     **training: Any,
@@ -71,8 +71,8 @@ def qvae(
     num_values: int = 64,
     code_dim: int = 1,
     kl_weight: Schedulable = 1e-3,
-    kl_reduction: str = "sum",
-    distance: str = "l1",
+    kl_reduction: Literal["sum", "mean"] = "sum",
+    distance: Literal["l1", "squared_l2"] = "l1",
     temperature: Schedulable | None = None,
     learning_rate: Any = None,
     **training: Any,
@@ -106,7 +106,7 @@ def factor_dvae_learned(
     num_values: int = 64,
     kl_weight: Schedulable = 5e-3,
     tc_weight: Schedulable = 5e-4,
-    kl_reduction: str = "sum",
+    kl_reduction: Literal["sum", "mean"] = "sum",
     temperature: Schedulable | None = None,
     **training: Any,
 ) -> FactorModel:
@@ -136,8 +136,8 @@ def factor_qvae(
     code_dim: int = 1,
     kl_weight: Schedulable = 1e-3,
     tc_weight: Schedulable = 1e-4,
-    kl_reduction: str = "sum",
-    distance: str = "l1",
+    kl_reduction: Literal["sum", "mean"] = "sum",
+    distance: Literal["l1", "squared_l2"] = "l1",
     temperature: Schedulable | None = None,
     **training: Any,
 ) -> FactorModel:
@@ -204,7 +204,10 @@ def factorized_model(
 
 
 def _categorical(
-    num_values: int, kl_weight: Any, kl_reduction: str, temperature: Any
+    num_values: int,
+    kl_weight: Any,
+    kl_reduction: Literal["sum", "mean"],
+    temperature: Any,
 ) -> qlayers.CategoricalQuantizer:
     return qlayers.CategoricalQuantizer(
         num_values,
@@ -219,8 +222,8 @@ def _gumbel(
     num_values: int,
     code_dim: int,
     kl_weight: Any,
-    kl_reduction: str,
-    distance: str,
+    kl_reduction: Literal["sum", "mean"],
+    distance: Literal["l1", "squared_l2"],
     temperature: Any,
 ) -> qlayers.GumbelQuantizer:
     return qlayers.GumbelQuantizer(

@@ -1,7 +1,7 @@
 """The methods of Hsu et al. 2023, Disentanglement via Latent Quantization."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import qlayers
 from models.assembly import Assembly, assemble
@@ -37,7 +37,7 @@ def beta_vae(
     num_latents: int,
     *,
     beta: Schedulable = 3.0,
-    scale: str = "log_variance",
+    scale: Literal["log_variance", "softplus"] = "log_variance",
     reduction: Reduction = "mean",
     **training: Any,
 ) -> LatentModel:
@@ -64,7 +64,7 @@ def beta_tcvae(
     *,
     beta: float = 3.0,
     dataset_size: int = SHAPES3D_SIZE,
-    scale: str = "log_variance",
+    scale: Literal["log_variance", "softplus"] = "log_variance",
     reduction: Reduction = "mean",
     **training: Any,
 ) -> LatentModel:
@@ -131,7 +131,7 @@ def vq_vae(
     code_dim: int = 64,
     quantize_weight: Schedulable = 1.0,
     commit_weight: Schedulable = 0.25,
-    loss_reduction: str = "mean",
+    loss_reduction: Literal["sum", "mean"] = "mean",
     weight_decay: float = 1e-2,
     **training: Any,
 ) -> LatentModel:
@@ -168,7 +168,7 @@ def qlae(
     shared_codebook: bool = False,
     quantize_weight: Schedulable = 1e-2,
     commit_weight: Schedulable = 1e-2,
-    loss_reduction: str = "sum",
+    loss_reduction: Literal["sum", "mean"] = "sum",
     weight_decay: float = 0.1,
     **training: Any,
 ) -> LatentModel:
@@ -217,7 +217,7 @@ def ql_infowgan_gp(
     num_values: int = 10,
     quantize_weight: Schedulable = 1e-2,
     commit_weight: Schedulable = 1e-2,
-    loss_reduction: str = "sum",
+    loss_reduction: Literal["sum", "mean"] = "sum",
     weight_decay: float = 1e-3,
     **options: Any,
 ) -> InfoGan:
