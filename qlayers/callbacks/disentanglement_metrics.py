@@ -43,7 +43,7 @@ class DisentanglementMetrics(StepCounter):
         ...     sources, images, encoder, every_n_steps=5_000, discrete_latents=True,
         ...     selection=CheckpointSelection("runs/best.keras"))
         >>> model.fit(stream, steps_per_epoch=1_000, callbacks=[watch])
-        >>> watch.history[-1]["infomec/modularity"]
+        >>> watch.history[-1].get("infomec/modularity")
 
     Reference:
         Hsu et al. 2024, Tripod, section 4.1 (selection by PSNR and InfoM).
