@@ -34,6 +34,7 @@ def test_numbers_of_factors_in_the_papers():
 
 
 def test_facts_need_no_tensorflow():
+    pytest.importorskip("jax", reason="Keras's NumPy backend imports it")
     code = (
         "import sys; from qlayers import datasets;"
         "print([datasets.info(n).num_factors for n in datasets.names()]);"

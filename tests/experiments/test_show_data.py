@@ -96,7 +96,7 @@ def test_own_images_with_gaps_and_without_labels(tmp_path):
     labelled = datasets.from_arrays(images, [[0, 0], [1, 1], [0, 1]], ["a", "b"])
     sheet = show_data.traversal_sheet(labelled, columns=2, seed=0)
     assert sheet.shape[0] == 2 * (8 + 2) + 2
-    show_data.flags.FLAGS(["show_data"])
+    show_data.flags.FLAGS.mark_as_parsed()
     plain = datasets.from_arrays(images, name="plain")
     written = show_data.save_sheets(plain, tmp_path)
     assert [path.name for path in written] == ["plain_contact.png"]
