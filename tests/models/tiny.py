@@ -62,9 +62,9 @@ OPTIONS = {
 }
 
 
-def tiny_model(method: str, **more) -> models.LatentModel:
-    """The method on 8x8 images, the same weights at every call."""
-    keras.utils.set_random_seed(3)
+def tiny_model(method: str, *, start: int = 3, **more) -> models.LatentModel:
+    """The method on 8x8 images, the same weights at every call with one `start`."""
+    keras.utils.set_random_seed(start)
     options = {**STYLE, **OPTIONS[method], **more}
     shape = (32, 32, 3) if options["network"] == "resnet_additive" else IMAGE_SHAPE
     return models.build(method, shape, NUM_LATENTS, **options)
