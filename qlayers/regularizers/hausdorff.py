@@ -20,7 +20,8 @@ class HausdorffFactorizedSupport(LatentRegularizer):
     Adds `weight` times the sum, over random pairs of latents, of the squared Hausdorff
     distance between the batch and all combinations of its two coordinates, and returns
     the latents as they are. Correlated latents are fine, missing combinations are not.
-    The work grows with the cube of the batch size. Tracked as `<name>_hausdorff`.
+    The work grows with the cube of the batch size in the worst case, the memory with
+    its square. Tracked as `<name>_hausdorff`.
 
     Args:
         weight: Weight of the term, a number or a schedule; 0 switches it off.
