@@ -205,7 +205,7 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config.update(
-            hidden_units=self.hidden_units,
+            hidden_units=list(self.hidden_units),
             negative_slope=self.negative_slope,
             one_hot=self.one_hot,
             trains_itself=self.trains_itself,
