@@ -70,6 +70,13 @@ class Codebook:
             return ops.convert_to_tensor(self.variable)
         return ops.add(self.variable, self._moved)
 
+    def start(self, inputs: Tensor) -> None:
+        """Called with the inputs of each training call, before codes are chosen."""
+
+    def update(self, codes: Tensor, inputs: Tensor) -> None:
+        """Called with the codes and inputs of each training call."""
+        self.revive(codes, inputs)
+
     def revive(self, codes: Tensor, inputs: Tensor) -> None:
         """Moves idle codes onto random inputs. For training calls only.
 

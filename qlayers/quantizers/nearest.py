@@ -55,13 +55,19 @@ class NearestCodeQuantizer(BaseQuantizer):
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         x = self._prepare(inputs)
+        if training:
+            self._codebook.start(x)
         codes = self._codes(x)
         z = self._values_of(ops.maximum(codes, 0))
         self._add_loss_of("quantize", ops.stop_gradient(x) - z)
         self._add_loss_of("commit", x - ops.stop_gradient(z))
         if training:
-            self._codebook.revive(codes, x)
-        return self._finish(straight_through(x, z), codes, training)
+            self._codebook.update(codes, x)
+        return self._finish(self._with_gradient(x, z), codes, training)
+
+    def _with_gradient(self, x: Tensor, z: Tensor) -> Tensor:
+        """Returns `z` with the gradient that reaches the inputs."""
+        return straight_through(x, z)
 
     def _add_loss_of(self, term: str, error: Tensor) -> None:
         if not self.is_off(f"{term}_weight"):
