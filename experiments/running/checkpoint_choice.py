@@ -49,8 +49,14 @@ class CheckpointChoice:
             self.rule = CheckpointSelection(path, best, "max", require)
 
     def offer(self, model: keras.Model, step: int, scores: Mapping[str, float]) -> None:
-        """Keeps a model's weights if its scores beat those of the best so far."""
-        if self.rule is None or self.rule.monitor not in scores:
+        """Keeps a model's weights if its scores beat those of the best so far.
+
+        Never those of step 0: both papers choose among trained models, and the latents
+        of an untrained one hardly differ, so that rounding them costs next to nothing.
+        """
+        if self.rule is None or step == 0:
+            return
+        if self.rule.monitor not in scores:
             return  # images without labels have no InfoM
         if self.rule.accepts(scores, self.rule.best()):
             self.rule.save(model, step, scores)

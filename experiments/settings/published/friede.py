@@ -155,7 +155,7 @@ _MASK = Gap("mask", "which categories are active is lost; spread evenly here.")
 _NOT_BUILT = "there is no such method"
 _SELECTED = (
     "it is the run with the smallest straight-through gap among all D-VAE and "
-    "FactorDVAE runs, not a run of its own"
+    "FactorDVAE runs: train those, then `python -m experiments.select` names it"
 )
 
 # Tables 1 and 5: MIG in %, medians and quartiles; a star marks Locatello et al.'s.

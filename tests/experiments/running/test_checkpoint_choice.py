@@ -2,6 +2,7 @@
 
 import json
 
+import keras
 import numpy as np
 import pytest
 
@@ -30,6 +31,24 @@ def test_smallest_gap_without_labels(tmp_path):
     assert rule.accepts({"straight_through_gap/gap": 0.1}, 0.2)
     assert not rule.accepts({"straight_through_gap/gap": 0.3}, 0.2)
     assert rule_of(tmp_path, select="last") is None
+
+
+@pytest.mark.parametrize(
+    ("select", "scores"),
+    [
+        ("straight_through_gap", {"straight_through_gap/gap": 0.0}),
+        ("infom", {"infomec/modularity": 1.0}),
+    ],
+)
+def test_an_untrained_model_is_never_chosen(tmp_path, select, scores):
+    """However well it scores: section 6.3 chooses among trained models."""
+    directory = RunDirectory(tmp_path)
+    choice = CheckpointChoice(tiny_config(select=select), directory)
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    choice.offer(model, 0, scores)
+    assert choice.rule.best() is None
+    choice.offer(model, 2, scores)
+    assert choice.rule.best() is not None
 
 
 def test_no_checkpoint_passes_the_filter(tmp_path):

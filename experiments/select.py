@@ -1,0 +1,89 @@
+"""Ranks trained runs without labels: by straight-through gap, or by agreement (UDR).
+
+    python -m experiments.select --workdir=runs/sweep
+    python -m experiments.select --workdir=runs/sweep --by=udr --similarity=lasso
+
+Prints the runs of each dataset in order, and how each criterion's ranks agree with
+those of every score that the runs have. A useful gap correlates negatively with
+disentanglement, a useful UDR positively. Writes `select.md` and `select.json`.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import flags
+
+from experiments.reporting.ranking import (
+    CRITERIA,
+    rank_runs,
+    ranking_text,
+    trained_runs,
+)
+from experiments.reporting.summary import FinishedRun, find_runs, group_runs
+from experiments.settings.command_line import launch
+from experiments.storage.files import write_json
+from qlayers.files import write_text
+
+FLAGS = flags.FLAGS
+flags.DEFINE_list("workdir", None, "Folders of runs or sweeps.", required=True)
+flags.DEFINE_enum("by", "gap", sorted(CRITERIA), "Criterion of the order.")
+flags.DEFINE_bool(
+    "udr", True, "Whether to compute UDR, which encodes images with every model."
+)
+flags.DEFINE_integer("udr_images", 1_000, "Images of UDR.", lower_bound=10)
+flags.DEFINE_enum(
+    "similarity", "spearman", ["spearman", "lasso"], "UDR: rank correlation or Lasso."
+)
+flags.DEFINE_string("output", None, "Folder to write to. Default: the first workdir.")
+
+
+def main(arguments: Sequence[str]) -> int | None:
+    finished, unfinished = find_runs(FLAGS.workdir)
+    runs, untrained = trained_runs(finished)
+    if not runs:
+        raise ValueError(f"There is no finished run in {', '.join(FLAGS.workdir)}.")
+    if FLAGS.by == "udr" and not FLAGS.udr:
+        raise ValueError("--by=udr needs --udr.")
+    udr = _agreement(runs) if FLAGS.udr else {}
+    rankings = rank_runs(runs, udr, CRITERIA[FLAGS.by])
+    texts = [ranking_text(ranking) for ranking in rankings]
+    print("\n".join(texts))
+    for path in unfinished:
+        print(f"Not finished, left out: {path}")
+    for run in untrained:
+        print(f"Reports step 0, which was never trained, left out: {run.path}")
+    for ranking in rankings:
+        best = "none has one" if ranking.best is None else ranking.best.path
+        print(f"Best by {FLAGS.by} on {ranking.dataset} ({ranking.loss}): {best}")
+    folder = Path(FLAGS.output or FLAGS.workdir[0])
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / "select.md", "\n".join(texts))
+    write_json(folder / "select.json", [ranking.to_dict() for ranking in rankings])
+    print(f"Written: {folder / 'select.md'}, select.json.")
+    return None
+
+
+def _agreement(runs: Sequence[FinishedRun]) -> dict[Path, float]:
+    """UDR of every run that has others of the same settings."""
+    from experiments.running.agreement import run_agreement
+
+    found: dict[Path, float] = {}
+    for group in group_runs(runs):
+        if len(group.runs) < 2:
+            print(f"No UDR of {group.label}: it needs runs that differ in their seed.")
+            continue
+        folders = [run.path for run in group.runs]
+        try:
+            found |= run_agreement(
+                folders,
+                num_images=FLAGS.udr_images,
+                similarity=FLAGS.similarity,
+                report=lambda text: print(text, flush=True),
+            )
+        except ValueError as error:
+            print(f"No UDR of {group.label}: {error}")
+    return found
+
+
+if __name__ == "__main__":
+    launch(main)
