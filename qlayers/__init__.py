@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from qlayers import blocks, functional, quantizers, regularizers
 from qlayers.quantizers import (
     CategoricalQuantizer,
+    Codes,
     CodeUsage,
     FiniteScalarQuantizer,
     GaussianLatent,
     GumbelQuantizer,
     LatentQuantizer,
+    Lookup,
     OrderedCategoricalQuantizer,
     VectorQuantizer,
 )
@@ -41,6 +43,7 @@ __all__ = [
     "CategoricalQuantizer",
     "Cliff",
     "CodeUsage",
+    "Codes",
     "FiniteScalarQuantizer",
     "GaussianLatent",
     "GumbelQuantizer",
@@ -49,6 +52,7 @@ __all__ = [
     "IndependentSupport",
     "KernelMultiinformation",
     "LatentQuantizer",
+    "Lookup",
     "MinibatchTotalCorrelation",
     "NormalizedHessianPenalty",
     "OrderedCategoricalQuantizer",

@@ -2,12 +2,14 @@
 
 from qlayers.quantizers.categorical import CategoricalQuantizer
 from qlayers.quantizers.code_usage import CodeUsage
+from qlayers.quantizers.codes import Codes
 from qlayers.quantizers.finite_scalar import (
     FiniteScalarQuantizer,
 )
 from qlayers.quantizers.gaussian import GaussianLatent
 from qlayers.quantizers.gumbel import GumbelQuantizer
 from qlayers.quantizers.latent import LatentQuantizer
+from qlayers.quantizers.lookup import Lookup
 from qlayers.quantizers.ordered_categorical import (
     OrderedCategoricalQuantizer,
 )
@@ -16,10 +18,12 @@ from qlayers.quantizers.vector import VectorQuantizer
 __all__ = [
     "CategoricalQuantizer",
     "CodeUsage",
+    "Codes",
     "FiniteScalarQuantizer",
     "GaussianLatent",
     "GumbelQuantizer",
     "LatentQuantizer",
+    "Lookup",
     "OrderedCategoricalQuantizer",
     "VectorQuantizer",
 ]

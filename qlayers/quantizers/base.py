@@ -56,6 +56,7 @@ class BaseQuantizer(TermLayer, abc.ABC):
         self.num_latents = 0
         self.input_size = 0
         self.usage: CodeUsage | None = None
+        self._is_numbered = False
 
     def build_codes(self, codes_per_latent: Any, input_size: int) -> None:
         """Remembers the sizes of the latents and starts counting codes.
@@ -106,26 +107,40 @@ class BaseQuantizer(TermLayer, abc.ABC):
     def codes(self, inputs: Tensor) -> Tensor:
         """Deterministic int32 code indices of `inputs`, one for each latent.
 
-        A NaN raises a ValueError in eager mode; inside a graph its index is -1.
+        A NaN raises a ValueError in eager mode; inside a graph its index is -1. Of a
+        symbolic tensor, these are the codes of a `qlayers.Codes` layer, which follow
+        the codebook wherever training takes it.
         """
+        if isinstance(inputs, keras.KerasTensor):
+            from qlayers.quantizers.codes import Codes
+
+            return Codes(self)(inputs)
         return self._codes(self._prepare(inputs))
 
     def lookup(self, codes: Tensor) -> Tensor:
         """Values of the layer's output that belong to `codes`.
 
         Codes out of range raise a ValueError in eager mode; inside a graph negative
-        ones give NaN.
+        ones give NaN. Of symbolic codes, these are the values of a `qlayers.Lookup`
+        layer, which follow the codebook wherever training takes it.
         """
-        shape = getattr(codes, "shape", np.shape(codes))
-        if not self.built and len(shape) > 0 and shape[-1]:
-            self.build((None, self.inputs_per_latent * shape[-1]))
-        self._check_built()
+        self.build_from_codes(getattr(codes, "shape", np.shape(codes)))
         check_codes(f"{type(self).__name__}.lookup", codes, self.codes_per_latent)
+        if isinstance(codes, keras.KerasTensor):
+            from qlayers.quantizers.lookup import Lookup
+
+            return Lookup(self)(codes)
         codes = ops.cast(codes, "int32")
         values = self._values_of(ops.maximum(codes, 0))
         is_code = self._repeated(codes) >= 0
         values = ops.where(is_code, values, ops.full_like(values, np.nan))
         return ops.cast(values, self.compute_dtype)
+
+    def build_from_codes(self, shape: Any) -> None:
+        """Builds the layer, unless it is built, for codes of the shape `(..., n)`."""
+        if not self.built and len(shape) > 0 and shape[-1]:
+            self.build((None, self.inputs_per_latent * shape[-1]))
+        self._check_built()
 
     @abc.abstractmethod
     def value_table(self) -> Tensor:
@@ -176,7 +191,19 @@ class BaseQuantizer(TermLayer, abc.ABC):
         self.advance_step(training)
         return ops.cast(outputs, self.compute_dtype)
 
+    def _number(self) -> None:
+        """Has a file give the layer a number, by which `Codes` and `Lookup` find it.
+
+        Keras numbers what it serializes when it meets it for the second time. The
+        entry of the first time stays without, if it lies inside another one's config.
+        """
+        if not self._is_numbered:
+            self._is_numbered = True
+            keras.saving.serialize_keras_object(self)
+            self._is_numbered = False
+
     def get_config(self) -> dict[str, Any]:
+        self._number()
         config = super().get_config()
         return {**config, "seed": self.seed, "track_usage": self.track_usage}
 
