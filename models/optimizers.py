@@ -57,7 +57,7 @@ def adam_maker(**settings: Any) -> Callable[[], keras.optimizers.Optimizer]:
     """`make_adam` with arguments that are checked now and used later.
 
     Raises:
-        TypeError: if `make_adam` does not know an argument.
+        TypeError: If `make_adam` does not know an argument.
     """
     inspect.signature(make_adam).bind(**settings)
     return functools.partial(make_adam, **settings)

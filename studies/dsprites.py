@@ -89,7 +89,7 @@ def find_file(given: Path | None) -> Path:
     """The sub-grid's file, as seen from the project's folder.
 
     Raises:
-        StudySkippedError: if it is not there.
+        StudySkippedError: If it is not there.
     """
     file = Path(os.path.relpath(given, ROOT)) if given else FILE
     if not (ROOT / file).is_file():

@@ -25,8 +25,8 @@ class AdaptiveInstanceNormalization(keras.layers.Layer):
         scale_offset: Added to the scale: 1 makes zero output of the projection mean
             plain instance normalization.
         epsilon: Added to the variance.
-        kernel_initializer: Of the projection.
-        bias_initializer: Of the projection.
+        kernel_initializer: Initializer of the projection.
+        bias_initializer: Initializer of its bias.
         **kwargs: Those of `keras.layers.Layer`.
 
     Call arguments: `[x, style]`, a feature map `(batch, ..., channels)` and a style

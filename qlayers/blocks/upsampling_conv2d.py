@@ -21,8 +21,8 @@ class UpsamplingConv2D(keras.layers.Layer):
 
     Args:
         filters: Channels of the output.
-        kernel_initializer: Of the 3x3 kernel.
-        bias_initializer: Of the bias.
+        kernel_initializer: Initializer of the 3x3 kernel.
+        bias_initializer: Initializer of the bias.
         **kwargs: Those of `keras.layers.Layer`.
 
     Input shape: `(batch, height, width, channels)`.

@@ -22,15 +22,15 @@ class Balls(ContinuousDataset):
     images are piecewise constant in the factors (`snap=False` moves balls smoothly).
 
     Args:
-        image_size: side of the images.
+        image_size: Side of the images.
         density: "grid": each ball's position follows a random grid of cells, so the
             density has axis-aligned jumps; "uniform": uniform in the box.
-        num_cells: cells of a ball's grid along x and y. The paper counts 4 jumps along
+        num_cells: Cells of a ball's grid along x and y. The paper counts 4 jumps along
             x and 3 along y; 3 and 2 cells have so many when the borders of the support
             count. Use (5, 4) if only inner jumps should.
-        num_images: number of images; `None` draws fresh ones without end.
-        data_seed: seed of the grids and of the points.
-        snap: cuts centres down to whole pixels.
+        num_images: Number of images; `None` draws fresh ones without end.
+        data_seed: Seed of the grids and of the points.
+        snap: Cuts centres down to whole pixels.
 
     Reference:
         Barin-Pacela et al. 2025, appendix E and F.3 (20,000 images), after Ahuja et

@@ -60,16 +60,16 @@ class FileFacts:
     """What one variant of a dataset needs.
 
     Attributes:
-        dataset: the name `load` knows it by.
-        variant: name of the variant.
-        files: names of the published files.
-        url: where to get them.
-        direct: whether they are downloaded without you.
-        size: their size, as text.
-        licence: their licence.
-        disk: bytes of the prepared files.
-        minutes: processor time of the preparation.
-        space: the factors.
+        dataset: The name `load` knows it by.
+        variant: Name of the variant.
+        files: Names of the published files.
+        url: Where to get them.
+        direct: Whether they are downloaded without you.
+        size: Their size, as text.
+        licence: Their licence.
+        disk: Bytes of the prepared files.
+        minutes: Processor time of the preparation.
+        space: The factors.
     """
 
     dataset: str
@@ -87,7 +87,7 @@ class FileFacts:
         """The facts, one a line.
 
         Args:
-            place: the folder where the files have to be.
+            place: The folder where the files have to be.
         """
         how = "downloaded if missing" if self.direct else "to be downloaded by you"
         return [
@@ -104,8 +104,8 @@ def facts(dataset: str, variant: str | None = None) -> FileFacts:
     """What a dataset from published files needs.
 
     Args:
-        dataset: its name.
-        variant: name of the variant; the default one when `None`.
+        dataset: Its name.
+        variant: Name of the variant; the default one when `None`.
     """
     if dataset not in _BUILDERS:
         raise ValueError(

@@ -21,8 +21,8 @@ class CellGrid:
     that Cliff aligns. The factors may depend on each other through the cells.
 
     Args:
-        separators: for each axis the borders of its cells, ascending.
-        probabilities: of the cells, one axis per factor.
+        separators: For each axis the borders of its cells, ascending.
+        probabilities: Probabilities of the cells, one axis per factor.
     """
 
     separators: tuple[npt.NDArray[np.float64], ...]

@@ -14,12 +14,12 @@ class Circles(ContinuousDataset):
     """A white circle on black; its two coordinates are the factors.
 
     Args:
-        image_size: side of the images.
-        interval: coordinates are uniform in it; 0 and 1 are the borders of the image,
+        image_size: Side of the images.
+        interval: Coordinates are uniform in it; 0 and 1 are the borders of the image,
             x runs to the right and y upwards.
-        diameter: of the circle, in image widths.
-        num_images: number of images; `None` draws fresh ones without end.
-        data_seed: seed of a finite set.
+        diameter: Diameter of the circle in image widths.
+        num_images: Number of images; `None` draws fresh ones without end.
+        data_seed: Seed of a finite set.
 
     Reference:
         Friede et al. 2023, appendix 6, after Watters et al. 2019. The text of the

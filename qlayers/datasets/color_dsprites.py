@@ -23,7 +23,7 @@ class ColorDsprites(GridDataset):
     a factor: the same sources have another colour under another seed or step.
 
     Args:
-        sprites: the grey dataset.
+        sprites: The grey dataset.
 
     Reference:
         Locatello et al. 2019; Friede et al. 2023, appendix 6 (C-dSprites).

@@ -17,16 +17,16 @@ class ContinuousDataset(FactorDataset):
     """Images made from points of a continuous distribution.
 
     Args:
-        name: the name `load` knows it by.
-        factor_names: names of the factors.
-        image_shape: shape of one image.
-        distribution: a TensorFlow Probability distribution over vectors of sources.
-        num_images: how many points the dataset consists of; they are drawn once.
+        name: The name `load` knows it by.
+        factor_names: Names of the factors.
+        image_shape: Shape of one image.
+        distribution: A TensorFlow Probability distribution over vectors of sources.
+        num_images: How many points the dataset consists of; they are drawn once.
             `None` draws fresh points all the time.
-        data_seed: seed of that draw.
+        data_seed: Seed of that draw.
 
     Attributes:
-        distribution: the density of the sources.
+        distribution: The density of the sources.
     """
 
     _source_type = tf.float32

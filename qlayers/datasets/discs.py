@@ -22,8 +22,8 @@ def paint_discs(
         images: (n, size, size, channels).
         centres: (n, 2), column and row in pixels; (0.5, 0.5) is the middle of the
             first pixel.
-        radius: in pixels.
-        colour: one byte per channel.
+        radius: Radius in pixels.
+        colour: One byte per channel.
     """
     size = images.shape[1]
     window = min(2 * math.ceil(radius + 1) + 1, size)

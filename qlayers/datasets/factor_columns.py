@@ -22,8 +22,8 @@ def code_columns(
     more than 64 different values are cut into 10 bins of nearly equal counts.
 
     Args:
-        columns: one sequence per factor, of words or of numbers.
-        names: names of the factors.
+        columns: One sequence per factor, of words or of numbers.
+        names: Names of the factors.
     """
     ranks, values = [], []
     for name, column in zip(names, columns, strict=True):

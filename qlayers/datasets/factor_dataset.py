@@ -29,12 +29,12 @@ class FactorDataset(abc.ABC):
     """Images together with the factors that made them.
 
     Attributes:
-        name: the name `load` knows it by.
-        factor_names: names of the factors, in the order of the columns of `sources`.
-        factor_sizes: number of values of each factor, `None` for a continuous one.
-        num_images: number of different images; `None` when they are drawn afresh
+        name: The name `load` knows it by.
+        factor_names: Names of the factors, in the order of the columns of `sources`.
+        factor_sizes: Number of values of each factor, `None` for a continuous one.
+        num_images: Number of different images; `None` when they are drawn afresh
             from a continuous distribution.
-        image_shape: shape of one image, (height, width, channels).
+        image_shape: Shape of one image, (height, width, channels).
 
     Example:
         >>> dataset = qlayers.datasets.load("mini_shapes3d")
@@ -60,10 +60,10 @@ class FactorDataset(abc.ABC):
         """Draws sources and their images.
 
         Args:
-            n: number of images.
-            seed: the same seed gives the same draw.
-            sampler: how to draw; independent and uniform by default.
-            dtype: of the images: "float32" in [0, 1], or "uint8" to save memory.
+            n: Number of images.
+            seed: The same seed gives the same draw.
+            sampler: How to draw; independent and uniform by default.
+            dtype: Type of the images, "float32" in [0, 1], or "uint8" to save memory.
 
         Returns:
             `(sources, images)`: sources (n, factors), int64 (float32 where factors
@@ -80,7 +80,7 @@ class FactorDataset(abc.ABC):
 
         Args:
             sources: (n, factors).
-            seed: matters only where an image has traits that are no factor (the
+            seed: Matters only where an image has traits that are no factor (the
                 colour of `color_dsprites`, the toy of `smallnorb`).
             dtype: "float32" in [0, 1], or "uint8".
 
@@ -102,8 +102,8 @@ class FactorDataset(abc.ABC):
         that keep grid order they are one corner of the grid.)
 
         Args:
-            n: number of images; all of them when there are fewer.
-            dtype: see `sample`.
+            n: Number of images; all of them when there are fewer.
+            dtype: See `sample`.
         """
         _check_positive("n", n)
         drawn = self._draw_distinct(n, _EVALUATION_SEED)
@@ -127,13 +127,13 @@ class FactorDataset(abc.ABC):
         can also be stored with `tf.train.Checkpoint(iterator=iter(stream))`.
 
         Args:
-            batch_size: images per batch; every batch is full.
-            seed: seed of the stream.
-            start: number of the first batch.
-            sampler: how to draw, see `qlayers.datasets.samplers`; independent and
+            batch_size: Images per batch; every batch is full.
+            seed: Seed of the stream.
+            start: Number of the first batch.
+            sampler: How to draw, see `qlayers.datasets.samplers`; independent and
                 uniform by default, `ShuffledSampler()` for passes over the dataset.
-            with_sources: yields `(images, sources)` instead of `images`.
-            dtype: of the images: "float32" in [0, 1], or "uint8".
+            with_sources: Yields `(images, sources)` instead of `images`.
+            dtype: Type of the images, "float32" in [0, 1], or "uint8".
 
         Returns:
             A `tf.data.Dataset` of images (batch_size, *image_shape).

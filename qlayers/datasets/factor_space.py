@@ -15,9 +15,9 @@ class FactorSpace:
     """A complete grid of factor values, numbered with the last factor fastest.
 
     Args:
-        names: factor names, in the order of the published file.
-        sizes: number of values of each factor.
-        values: optional readable names of the values, one tuple per factor; an
+        names: Factor names, in the order of the published file.
+        sizes: Number of values of each factor.
+        values: Optional readable names of the values, one tuple per factor; an
             empty tuple where a factor's values have no names.
 
     Example:

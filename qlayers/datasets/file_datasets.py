@@ -30,15 +30,15 @@ def open_file_dataset(
     """Opens a dataset, downloading and preparing it the first time.
 
     Args:
-        name: the name `load` knows it by.
-        builder_name: the TFDS builder.
-        variant: name of its configuration; the default one when `None`.
-        image_size: side of the images.
-        data_dir: where TFDS keeps prepared datasets.
-        manual_dir: where files that were downloaded by hand lie;
+        name: The name `load` knows it by.
+        builder_name: The TFDS builder.
+        variant: Name of its configuration; the default one when `None`.
+        image_size: Side of the images.
+        data_dir: Where TFDS keeps prepared datasets.
+        manual_dir: Where files that were downloaded by hand lie;
             `<data_dir>/downloads/manual` by default.
-        file: path of the published file, if it lies somewhere else.
-        allow_partial: accepts a part of the published file.
+        file: Path of the published file, if it lies somewhere else.
+        allow_partial: Accepts a part of the published file.
 
     Returns:
         The factor view.

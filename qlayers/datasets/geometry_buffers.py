@@ -41,11 +41,11 @@ def geometry_buffers(
     azimuth; only the others are traced again for each object.
 
     Args:
-        image_size: side of the square images.
-        scales: sizes of the object.
-        azimuths: camera angles, radians.
-        supersampling: rays per pixel along each side.
-        scene: the measures of the room; the fitted ones by default.
+        image_size: Side of the square images.
+        scales: Sizes of the object.
+        azimuths: Camera angles, radians.
+        supersampling: Rays per pixel along each side.
+        scene: The measures of the room; the fitted ones by default.
 
     Returns:
         Brightness of floor, wall and object and the share of sky in each pixel,

@@ -28,17 +28,17 @@ class Grid2D(ContinuousDataset):
     An "image" is the vector x of two numbers, not confined to [0, 1].
 
     Args:
-        preset: the density of z. "factorised": every one of 4 x 4 cells occurs;
+        preset: The density of z. "factorised": every one of 4 x 4 cells occurs;
             "non_factorised": five do not; "random": 3 x 4 cells.
-        num_images: number of points; `None` draws fresh ones without end.
-        data_seed: seed of grid, mixing and points, so another dataset for each.
-        standardize: mixes (z - mean) / deviation rather than z. Without it the tanh
+        num_images: Number of points; `None` draws fresh ones without end.
+        data_seed: Seed of grid, mixing and points, so another dataset for each.
+        standardize: Mixes (z - mean) / deviation rather than z. Without it the tanh
             saturates over most of the grid and float32 cannot undo the mixing.
         max_condition: A and B are standard normal, drawn again until their condition
             numbers stay below this.
 
     Attributes:
-        grid: the `CellGrid` of z; `grid.cells_of(sources)` are the quantized factors.
+        grid: The `CellGrid` of z; `grid.cells_of(sources)` are the quantized factors.
 
     Reference:
         Barin-Pacela et al. 2025, section 3.1, appendices F.2 and G.1, with the

@@ -19,10 +19,10 @@ class GridDataset(FactorDataset):
     """A dataset with one image per combination of factor values.
 
     Args:
-        name: the name `load` knows it by.
-        space: the factors.
+        name: The name `load` knows it by.
+        space: The factors.
         image_shape: (height, width, channels).
-        num_available: number of combinations present, counted from the first; the
+        num_available: Number of combinations present, counted from the first; the
             whole grid by default.
     """
 
@@ -54,11 +54,11 @@ class GridDataset(FactorDataset):
         """Draws a batch in which one factor is the same everywhere.
 
         Args:
-            factor: name or number of the factor.
-            n: number of images.
-            seed: the same seed gives the same batch.
-            value: the factor's value; random when `None`.
-            dtype: see `sample`.
+            factor: Name or number of the factor.
+            n: Number of images.
+            seed: The same seed gives the same batch.
+            value: The factor's value; random when `None`.
+            dtype: See `sample`.
 
         Returns:
             `(sources, images)` as in `sample`.

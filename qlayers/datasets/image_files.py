@@ -24,8 +24,8 @@ def fit_picture(picture: Any, size: int, fit: Fit) -> Any:
     """Makes a Pillow picture square.
 
     Args:
-        picture: a Pillow image.
-        size: side of the result.
+        picture: A Pillow image.
+        size: Side of the result.
         fit: "crop" cuts off what is beyond the middle square, "pad" adds black borders,
             "stretch" changes the proportions.
     """
@@ -47,9 +47,9 @@ def read_picture(
     It is turned as its camera noted; transparent parts become white.
 
     Args:
-        path: a file in any format that Pillow reads.
-        size: side of the result.
-        fit: see `fit_picture`.
+        path: A file in any format that Pillow reads.
+        size: Side of the result.
+        fit: See `fit_picture`.
         channels: 3 for colours, 1 for grey.
     """
     from PIL import Image, ImageOps

@@ -59,7 +59,7 @@ class MiniShapes3D(GridDataset):
         pixel = min(255, floor * F + wall * W + object * O + sky * S).
 
     Args:
-        image_size: side of the images; the buffers are ray-cast for it with nine rays
+        image_size: Side of the images; the buffers are ray-cast for it with nine rays
             per pixel and kept for the life of the process.
 
     Example:
@@ -104,7 +104,7 @@ class MiniShapes3D(GridDataset):
         """Renders inside a `tf.function` or a `tf.data` pipeline.
 
         Args:
-            sources: integer tensor (n, 6). Values out of range are an error of
+            sources: Integer tensor (n, 6). Values out of range are an error of
                 `tf.gather` on the CPU.
 
         Returns:

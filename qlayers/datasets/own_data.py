@@ -32,12 +32,12 @@ def from_arrays(
 
     Args:
         images: (n, height, width) or (n, height, width, channels), with 1 or 3
-            channels: bytes, or numbers in [0, 1], which are rounded to bytes.
-        sources: what made each image, (n, factors): integers, other numbers or words.
+            channels: Bytes, or numbers in [0, 1], which are rounded to bytes.
+        sources: What made each image, (n, factors): integers, other numbers or words.
             `None` for images without labels. Numbers with more than 64 different values
             in a column are cut into 10 bins of nearly equal counts.
-        names: names of the factors.
-        name: a name for messages.
+        names: Names of the factors.
+        name: A name for messages.
 
     Returns:
         A `TableDataset`, which is a `FactorDataset`. Not every combination of factors
@@ -90,11 +90,11 @@ def from_folder(
     All pictures are read, made square and kept in memory: 12 kB each at 64x64.
 
     Args:
-        folder: the folder.
-        table: the table, in the folder or elsewhere. `labels.csv` need not exist; any
+        folder: The folder.
+        table: The table, in the folder or elsewhere. `labels.csv` need not exist; any
             other name must. `None` uses no labels.
-        image_size: side of the images.
-        fit: how other shapes become square: "crop" cuts off what is beyond the middle
+        image_size: Side of the images.
+        fit: How other shapes become square: "crop" cuts off what is beyond the middle
             square, "pad" adds black borders, "stretch" changes the proportions.
         channels: 3 for colours, 1 for grey.
         on_bad_image: "error" refuses the folder if a picture cannot be read, "skip"

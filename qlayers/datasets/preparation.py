@@ -27,7 +27,7 @@ class PreparationLock:
     The operating system releases the lock when the process ends, however it ends.
 
     Args:
-        folder: the version folder; the lock lies beside it.
+        folder: The version folder; the lock lies beside it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -72,9 +72,9 @@ def prepared(
     """A builder whose dataset is prepared: all of it, or an error.
 
     Args:
-        make_builder: makes the builder; called again after a wait, because a builder
+        make_builder: Makes the builder; called again after a wait, because a builder
             looks for its files when it is made.
-        manual_dir: where files that were downloaded by hand lie.
+        manual_dir: Where files that were downloaded by hand lie.
     """
     builder = make_builder()
     if builder.is_prepared():

@@ -20,13 +20,13 @@ class PreparedDataset(GridDataset):
     """Images of a factor grid, read from TFRecord files one by one.
 
     Args:
-        name: the name `load` knows it by.
-        space: the factors.
-        records: positions of the pictures.
-        stored_shape: shape of the stored images.
-        image_size: side of the images to deliver; resized by antialiased bicubic
+        name: The name `load` knows it by.
+        space: The factors.
+        records: Positions of the pictures.
+        stored_shape: Shape of the stored images.
+        image_size: Side of the images to deliver; resized by antialiased bicubic
             interpolation when it differs from what is stored.
-        allow_partial: accepts records that hold only the first part of the grid.
+        allow_partial: Accepts records that hold only the first part of the grid.
     """
 
     def __init__(

@@ -40,25 +40,25 @@ class Scene:
     """Measures of the room; the object stands at the origin and z points upwards.
 
     Args:
-        camera_distance: horizontal distance from the camera to the object.
-        camera_height: height of the camera over the floor.
-        camera_pitch: downward tilt of the camera, radians.
-        focal_length: focal length in half widths of the image.
-        room_half_width: distance from the object to each wall.
-        wall_height: height of the walls.
-        lamp_position: position of the lamp, a spotlight aimed at the origin.
-        lamp: strength of the lamp, weighted by the cosine of incidence.
-        lamp_focus: exponent of the spotlight's fall-off away from its axis.
-        headlight: strength of the light that shines along the camera's view.
-        ambient: light that reaches every surface, also inside the shadow.
-        shine: strength of the lamp's highlight on the object.
-        shine_exponent: sharpness of the highlight.
-        cube_half_width: half edge of the cube at scale 1.
-        cylinder_radius: radius of the cylinder at scale 1.
-        cylinder_half_height: half its height.
-        sphere_radius: radius of the sphere at scale 1.
-        capsule_radius: radius of the capsule at scale 1.
-        capsule_half_height: half the length of its straight part.
+        camera_distance: Horizontal distance from the camera to the object.
+        camera_height: Height of the camera over the floor.
+        camera_pitch: Downward tilt of the camera, radians.
+        focal_length: Focal length in half widths of the image.
+        room_half_width: Distance from the object to each wall.
+        wall_height: Height of the walls.
+        lamp_position: Position of the lamp, a spotlight aimed at the origin.
+        lamp: Strength of the lamp, weighted by the cosine of incidence.
+        lamp_focus: Exponent of the spotlight's fall-off away from its axis.
+        headlight: Strength of the light that shines along the camera's view.
+        ambient: Light that reaches every surface, also inside the shadow.
+        shine: Strength of the lamp's highlight on the object.
+        shine_exponent: Sharpness of the highlight.
+        cube_half_width: Half edge of the cube at scale 1.
+        cylinder_radius: Radius of the cylinder at scale 1.
+        cylinder_half_height: Half its height.
+        sphere_radius: Radius of the sphere at scale 1.
+        capsule_radius: Radius of the capsule at scale 1.
+        capsule_half_height: Half the length of its straight part.
     """
 
     camera_distance: float = 10.0
@@ -88,10 +88,10 @@ def camera_rays(
     """Casts a regular grid of rays through every pixel.
 
     Args:
-        scene: the measures of the room.
-        azimuth: angle of the camera around the object, radians.
-        image_size: side of the square image in pixels.
-        supersampling: rays per pixel along each side.
+        scene: The measures of the room.
+        azimuth: Angle of the camera around the object, radians.
+        image_size: Side of the square image in pixels.
+        supersampling: Rays per pixel along each side.
 
     Returns:
         The camera position (3,) and unit directions (pixels, rays per pixel, 3).
@@ -155,11 +155,11 @@ def hit_shape(
     """Intersects rays with the object.
 
     Args:
-        scene: the measures of the room.
-        shape: one of `SHAPE_NAMES`.
-        scale: size of the object.
+        scene: The measures of the room.
+        shape: One of `SHAPE_NAMES`.
+        scale: Size of the object.
         origins: (3,) or (n, 3).
-        directions: unit vectors (n, 3).
+        directions: Unit vectors (n, 3).
 
     Returns:
         Distance (n,), `inf` where the ray misses, and the outward normal (n, 3).
@@ -290,13 +290,13 @@ def shade(
     """Brightness of surface points: ambient light, lamp and headlight.
 
     Args:
-        scene: the measures of the room.
-        points: where the rays hit, (n, 3).
-        normals: surface normals, (n, 3).
-        directions: directions of the rays, (n, 3).
-        azimuth: angle of the camera, along which the headlight shines.
-        lit: where the lamp is not hidden by the object.
-        shiny: adds the lamp's highlight.
+        scene: The measures of the room.
+        points: Where the rays hit, (n, 3).
+        normals: Surface normals, (n, 3).
+        directions: Directions of the rays, (n, 3).
+        azimuth: Angle of the camera, along which the headlight shines.
+        lit: Where the lamp is not hidden by the object.
+        shiny: Adds the lamp's highlight.
 
     Returns:
         Brightness (n,); 1 is the full palette colour, more than 1 saturates.

@@ -31,11 +31,11 @@ class RecordIndex:
 
     Args:
         files: TFRecord files of a prepared dataset.
-        number_of: gives the image number of an example.
+        number_of: Gives the image number of an example.
 
     Attributes:
-        num_images: number of pictures.
-        numbers: their image numbers, ascending.
+        num_images: Number of pictures.
+        numbers: Their image numbers, ascending.
     """
 
     def __init__(

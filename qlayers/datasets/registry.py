@@ -155,14 +155,14 @@ def load(
     TensorFlow Datasets the first time.
 
     Args:
-        name: one of `names()`.
-        image_size: side of the square images; `grid2d` has none and ignores it.
-        data_dir: where prepared datasets and downloads are kept; the default of
+        name: One of `names()`.
+        image_size: Side of the square images; `grid2d` has none and ignores it.
+        data_dir: Where prepared datasets and downloads are kept; the default of
             TensorFlow Datasets when `None`. For `folder`: the folder of images.
-        allow_partial: accepts a file that holds only the first part of the grid or
+        allow_partial: Accepts a file that holds only the first part of the grid or
             has other than the published size, for tests and samples. Otherwise that
             is an error.
-        **options: further arguments of single datasets: `manual_dir`, `file` and
+        **options: Further arguments of single datasets: `manual_dir`, `file` and
             `variant` for those from files (variants of `mpi3d`: "complex", "toy",
             "realistic", "real"), `include_instance` for `smallnorb`, `labels`, `fit`,
             `channels` and `on_bad_image` for `folder`, and the constructor arguments of

@@ -15,7 +15,7 @@ def resize_tensor(images: Any, size: int) -> tf.Tensor:
 
     Args:
         images: uint8 (n, height, width, channels).
-        size: new height and width.
+        size: New height and width.
 
     Returns:
         uint8 images (n, size, size, channels).

@@ -32,7 +32,7 @@ class Smallnorb(GridDataset):
     `include_instance=True` to have the toy as a fifth factor.)
 
     Args:
-        toys: the dataset with the toy as second factor.
+        toys: The dataset with the toy as second factor.
 
     Reference:
         Locatello et al. 2019; Friede et al. 2023, appendix 6.

@@ -71,10 +71,10 @@ def graph_callback(
     """Calls a pure Python function from a graph.
 
     Args:
-        function: takes and returns arrays and depends on nothing else, which keeps
+        function: Takes and returns arrays and depends on nothing else, which keeps
             iterators that contain it storable in checkpoints.
-        inputs: tensors.
-        output_type: type of the result.
+        inputs: Tensors.
+        output_type: Type of the result.
     """
     import tensorflow as tf
 

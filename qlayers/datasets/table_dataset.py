@@ -31,16 +31,16 @@ class TableDataset(FactorDataset):
     with factors do not.
 
     Args:
-        name: a name for messages.
+        name: A name for messages.
         images: uint8 (n, height, width, channels).
-        sources: value indices (n, factors); `None` for images without labels.
-        space: the factors; `None` for images without labels.
-        skipped: files that could not be read and were left out.
+        sources: Value indices (n, factors); `None` for images without labels.
+        space: The factors; `None` for images without labels.
+        skipped: Files that could not be read and were left out.
 
     Attributes:
-        space: the factors, or `None`.
-        skipped: files that were left out.
-        shared_factors: numbers of the factors whose values some images share, those for
+        space: The factors, or `None`.
+        skipped: Files that were left out.
+        shared_factors: Numbers of the factors whose values some images share, those for
             which the BetaVAE and FactorVAE scores are defined.
 
     Example:
@@ -86,7 +86,7 @@ class TableDataset(FactorDataset):
 
         Args:
             sources: (n, factors); all must be combinations that have an image.
-            seed: seed of the choice.
+            seed: Seed of the choice.
             dtype: "float32" in [0, 1], or "uint8".
         """
         checked = self._check_sources(sources)
@@ -108,10 +108,10 @@ class TableDataset(FactorDataset):
         value with another image.
 
         Args:
-            factor: number of the factor, one of `shared_factors`.
-            n: number of sources.
+            factor: Number of the factor, one of `shared_factors`.
+            n: Number of sources.
             copies: 1: all agree. 2: two arrays whose i-th rows agree.
-            generator: draws them.
+            generator: Draws them.
         """
         eligible = self._shared_rows(factor)
         column = self._table[:, factor]

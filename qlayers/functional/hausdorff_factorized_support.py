@@ -37,7 +37,7 @@ def hausdorff_factorized_support(
         z: Latents of shape `(samples, n)`; the means of a variational autoencoder.
         num_pairs: Number of random pairs of latents (all, if there are no more).
         seed: Integer or `keras.random.SeedGenerator`.
-        pairs: int tensor `(num_pairs, 2)` of pairs to use instead of random ones.
+        pairs: Int tensor `(num_pairs, 2)` of pairs to use instead of random ones.
 
     Returns:
         Scalar.

@@ -29,7 +29,7 @@ def domain_notes(sample: Sample, kind: str, num_bins: int | None = None) -> list
 
     Args:
         sample: What was scored.
-        kind: Of the score: `"information"`, `"gap"`, `"trees"`, `"accuracy"`,
+        kind: Kind of the score: `"information"`, `"gap"`, `"trees"`, `"accuracy"`,
             `"correlation"` or `"robustness"`.
         num_bins: Bins per latent of a histogram; None takes values as symbols.
     """

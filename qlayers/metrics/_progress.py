@@ -3,7 +3,6 @@
 import sys
 import threading
 import time
-from types import TracebackType
 
 
 class Progress:
@@ -31,12 +30,7 @@ class Progress:
     def __enter__(self) -> "Progress":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._printed and sys.stderr.isatty():
             sys.stderr.write("\n")
 

@@ -31,6 +31,78 @@ def _next_random(state: Any) -> Any:
     return state
 
 
+# The order in which a node of scikit-learn's trees looks at features. `order` holds the
+# features: constants known from the parent, constants found here, features yet to be
+# seen, features seen. `place` counts them.
+_KNOWN, _DRAWN, _FOUND, _REMAINING, _VISITED = range(5)
+
+
+@njit(cache=True, nogil=True)
+def _open_node(place: Any, known: Any, num_features: Any) -> None:
+    place[:] = 0
+    place[_KNOWN] = known
+    place[_REMAINING] = num_features
+
+
+@njit(cache=True, nogil=True)
+def _next_feature(order: Any, place: Any, state: Any, at_most: Any) -> Any:
+    """Draws the next feature that may vary: the random state and its place, or -1."""
+    while place[_REMAINING] > place[_KNOWN] + place[_FOUND] and (
+        place[_VISITED] < at_most or place[_VISITED] <= place[_FOUND] + place[_DRAWN]
+    ):
+        place[_VISITED] += 1
+        state = _next_random(state)
+        drawn = place[_DRAWN]
+        width = place[_REMAINING] - place[_FOUND] - drawn
+        j = drawn + (state & 0x7FFFFFFF) % width
+        if j >= place[_KNOWN]:
+            return state, j + place[_FOUND]
+        order[drawn], order[j] = order[j], order[drawn]
+        place[_DRAWN] += 1
+    return state, -1
+
+
+@njit(cache=True, nogil=True)
+def _set_constant(order: Any, place: Any, j: Any) -> None:
+    constant = place[_KNOWN] + place[_FOUND]
+    order[j], order[constant] = order[constant], order[j]
+    place[_FOUND] += 1
+
+
+@njit(cache=True, nogil=True)
+def _set_seen(order: Any, place: Any, j: Any) -> None:
+    place[_REMAINING] -= 1
+    last = place[_REMAINING]
+    order[last], order[j] = order[j], order[last]
+
+
+@njit(cache=True, nogil=True)
+def _close_node(order: Any, constants: Any, place: Any) -> Any:
+    """Hands the constants on to the children: how many they know."""
+    known = place[_KNOWN]
+    constant = known + place[_FOUND]
+    order[:known] = constants[:known]
+    constants[known:constant] = order[known:constant]
+    return constant
+
+
+@njit(cache=True, nogil=True)
+def _push_children(
+    stack: Any, waiting: Any, span: Any, depth: Any, node: Any, known: Any
+) -> Any:
+    """Puts both children on the stack, the left one on top: the new height."""
+    start, middle, end = span
+    stack[waiting] = (middle, end, depth + 1, 2 * node + 1, known)
+    stack[waiting + 1] = (start, middle, depth + 1, 2 * node, known)
+    return waiting + 2
+
+
+@njit(cache=True, nogil=True)
+def _midpoint(low: Any, high: Any) -> Any:
+    """Halves first, as scikit-learn does, so that large values do not overflow."""
+    return float(low) / 2.0 + float(high) / 2.0
+
+
 @njit(cache=True, nogil=True)
 def _block_sum(values: Any, start: Any, size: Any) -> Any:
     """Sum of at most 128 numbers, eight at a time as NumPy does it."""
@@ -282,6 +354,43 @@ def _apply_leaves(
 
 
 @njit(cache=True, nogil=True)
+def _choose_sorted(
+    lists: Any,
+    values: Any,
+    has_ties: Any,
+    gradient: Any,
+    total: Any,
+    features: Any,
+    place: Any,
+    state: Any,
+    sums: Any,
+    gains: Any,
+) -> Any:
+    """The node's best feature and cut, and the feature that was looked at last."""
+    num_features, size = lists.shape
+    best, feature, cut, last = -np.inf, -1, -1, -1
+    while True:
+        state, j = _next_feature(features, place, state, num_features)
+        if j < 0:
+            return state, feature, cut, last
+        f = features[j]
+        last = f
+        row = lists[f]
+        if values[f, row[size - 1]] <= values[f, row[0]] + _CLOSE:
+            _set_constant(features, place, j)
+            continue
+        _set_seen(features, place, j)
+        if has_ties[f]:
+            gain, where = _scan_with_ties(row, values[f], gradient, total, best)
+        else:
+            gain, where = _scan_sorted(
+                row, values[f], gradient, total, best, sums, gains
+            )
+        if where >= 0:
+            best, feature, cut = gain, f, where
+
+
+@njit(cache=True, nogil=True)
 def boost_sorted(
     values: Any,
     orders: Any,
@@ -325,6 +434,7 @@ def boost_sorted(
     hit = np.empty(samples)
     sums, gains = np.empty(samples), np.empty(samples)
     stack = np.empty((2 * max_depth + 2, 5), np.int64)
+    place = np.empty(5, np.int64)
     impurity_of = np.empty(nodes)
     for stage in range(stages):
         _negative_gradients(raw, labels, gradients)
@@ -339,57 +449,36 @@ def boost_sorted(
             for i in range(samples):
                 rows[i] = i
             stack[0] = (0, samples, 0, 1, 0)
-            depth_of_stack = 1
-            while depth_of_stack > 0:
-                depth_of_stack -= 1
-                start, end, depth, node, known = stack[depth_of_stack]
+            waiting = 1
+            while waiting > 0:
+                waiting -= 1
+                start, end, depth, node, known = stack[waiting]
                 size = end - start
                 total, squares = _totals(rows[start:end], gradient)
                 if node == 1:
                     impurity_of[1] = squares / size - (total / size) ** 2.0
                 impurity = impurity_of[node]
                 leaf = depth >= max_depth or size < 2 or impurity <= _EPSILON
-                constant = known
                 if not leaf:
-                    best, feature, cut, last = -np.inf, -1, -1, -1
-                    remaining, found, drawn = num_features, 0, 0
-                    while remaining > constant:
-                        state = _next_random(state)
-                        width = remaining - found - drawn
-                        j = drawn + (state & 0x7FFFFFFF) % width
-                        if j < known:
-                            features[drawn], features[j] = features[j], features[drawn]
-                            drawn += 1
-                            continue
-                        j += found
-                        f = features[j]
-                        last = f
-                        row = lists[f, start:end]
-                        if values[f, row[size - 1]] <= values[f, row[0]] + _CLOSE:
-                            features[j], features[constant] = features[constant], f
-                            found += 1
-                            constant += 1
-                            continue
-                        remaining -= 1
-                        features[remaining], features[j] = f, features[remaining]
-                        if has_ties[f]:
-                            gain, where = _scan_with_ties(
-                                row, values[f], gradient, total, best
-                            )
-                        else:
-                            gain, where = _scan_sorted(
-                                row, values[f], gradient, total, best, sums, gains
-                            )
-                        if where >= 0:
-                            best, feature, cut = gain, f, where
-                    features[:known] = constants[:known]
-                    constants[known : known + found] = features[known : known + found]
+                    _open_node(place, known, num_features)
+                    state, feature, cut, last = _choose_sorted(
+                        lists[:, start:end],
+                        values,
+                        has_ties,
+                        gradient,
+                        total,
+                        features,
+                        place,
+                        state,
+                        sums,
+                        gains,
+                    )
+                    known = _close_node(features, constants, place)
                     leaf = feature < 0
                 if not leaf:
                     row = lists[feature, start:end]
-                    threshold = (
-                        float(values[feature, row[cut - 1]]) / 2.0
-                        + float(values[feature, row[cut]]) / 2.0
+                    threshold = _midpoint(
+                        values[feature, row[cut - 1]], values[feature, row[cut]]
                     )
                     rows[start:end] = lists[last, start:end]
                     cut = _partition(rows[start:end], values[feature], threshold)
@@ -417,16 +506,8 @@ def boost_sorted(
                         _stable_partition(
                             lists[f, start:end], values[feature], threshold, spare
                         )
-                middle = start + cut
-                stack[depth_of_stack] = (middle, end, depth + 1, 2 * node + 1, constant)
-                stack[depth_of_stack + 1] = (
-                    start,
-                    middle,
-                    depth + 1,
-                    2 * node,
-                    constant,
-                )
-                depth_of_stack += 2
+                span = (start, start + cut, end)
+                waiting = _push_children(stack, waiting, span, depth, node, known)
             for i in range(samples):
                 hit[i] = 1.0 if labels[i] == wanted else 0.0
             _apply_leaves(
@@ -445,6 +526,16 @@ def boost_sorted(
 
 
 @njit(cache=True, nogil=True)
+def _leaf_of(values: Any, i: Any, feature: Any, threshold: Any) -> Any:
+    """The leaf in which sample `i` ends, by its number in heap order."""
+    node = 1
+    while feature[node] >= 0:
+        right = values[feature[node], i] > threshold[node]
+        node = 2 * node + (1 if right else 0)
+    return node
+
+
+@njit(cache=True, nogil=True)
 def predict_boosted(
     values: Any,
     split_feature: Any,
@@ -458,12 +549,7 @@ def predict_boosted(
     for tree in range(len(split_feature)):
         k = tree % num_trees
         for i in range(samples):
-            node = 1
-            while split_feature[tree, node] >= 0:
-                right = (
-                    values[split_feature[tree, node], i] > split_threshold[tree, node]
-                )
-                node = 2 * node + (1 if right else 0)
+            node = _leaf_of(values, i, split_feature[tree], split_threshold[tree])
             raw[k, i] += rate * node_value[tree, node]
 
 
@@ -536,12 +622,9 @@ def _scan_counted(margin: Any, size: Any, total: Any, best: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _split_counted(
-    rows: Any, spare: Any, bins: Any, last_bin: Any, gradient: Any
-) -> Any:
-    """Moves the left samples to the front: their number, sum and sum of squares."""
+def _move_left(rows: Any, spare: Any, bins: Any, last_bin: Any) -> Any:
+    """Moves the samples up to a bin to the front, in their order: their number."""
     count, kept = 0, 0
-    total, squares = 0.0, 0.0
     for j in range(len(rows)):
         i = rows[j]
         left = bins[i] <= last_bin
@@ -550,11 +633,18 @@ def _split_counted(
         spare[kept] = i
         count += left
         kept += not left
-        g = gradient[i] if left else 0.0
-        total += g
-        squares += g * g
     for j in range(kept):
         rows[count + j] = spare[j]
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _split_counted(
+    rows: Any, spare: Any, bins: Any, last_bin: Any, gradient: Any
+) -> Any:
+    """Moves the left samples to the front: their number, sum and sum of squares."""
+    count = _move_left(rows, spare, bins, last_bin)
+    total, squares = _totals(rows[:count], gradient)
     return count, total, squares
 
 
@@ -580,6 +670,45 @@ def _finish_leaf(
     for j in range(size):
         raw[rows[j]] += rate * value
     return value
+
+
+@njit(cache=True, nogil=True)
+def _choose_counted(
+    margins: Any, size: Any, total: Any, features: Any, place: Any, state: Any
+) -> Any:
+    """The node's best feature and the last bin on the left of its cut."""
+    best, feature, cut = -1.0, -1, -1
+    while True:
+        state, j = _next_feature(features, place, state, len(margins))
+        if j < 0:
+            return state, feature, cut
+        f = features[j]
+        if _is_constant(margins[f], size):
+            _set_constant(features, place, j)
+            continue
+        _set_seen(features, place, j)
+        gain, where = _scan_counted(margins[f], size, total, best)
+        if where >= 0:
+            best, feature, cut = gain, f, where
+
+
+@njit(cache=True, nogil=True)
+def _cell_sizes(cells: Any, spans: Any) -> Any:
+    """How many samples each cell of the joint histograms has."""
+    counts = np.zeros(spans.max())
+    for i in range(len(cells)):
+        for q in range(cells.shape[1]):
+            counts[cells[i, q]] += 1.0
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def _following_bin(margin: Any, last_bin: Any) -> Any:
+    """The next bin that has samples."""
+    following = last_bin + 1
+    while margin[following, 0] == 0.0:
+        following += 1
+    return following
 
 
 @njit(cache=True, nogil=True)
@@ -623,25 +752,18 @@ def boost_counted(
     importance = np.zeros(num_features)
     gradients = np.empty(raw.shape)
     by_sample = np.zeros((samples, (num_trees + 3) // 4 * 4))
-    num_cells = 0
-    for f in range(num_features):
-        num_cells = max(num_cells, spans[f, 1])
-    of_all = np.empty((num_cells, by_sample.shape[1]))
-    histogram = np.empty((num_cells, 2))
-    counts = np.zeros(num_cells)
-    for i in range(samples):
-        for q in range(cells.shape[1]):
-            counts[cells[i, q]] += 1.0
+    counts = _cell_sizes(cells, spans)
+    of_all = np.empty((len(counts), by_sample.shape[1]))
+    histogram = np.empty((len(counts), 2))
     margins = np.empty((nodes // 2, num_features, num_bins, 2))
     rows = np.empty(samples, np.int32)
     spare = np.empty(samples, np.int32)
     stack = np.empty((2 * max_depth + 2, 5), np.int64)
+    place = np.empty(5, np.int64)
     moments = np.empty((nodes, 2))
     for stage in range(stages):
         _negative_gradients(raw, labels, gradients)
-        for k in range(num_trees):
-            for i in range(samples):
-                by_sample[i, k] = gradients[k, i]
+        by_sample[:, :num_trees] = gradients.T
         _sum_all_classes(cells, by_sample, of_all)
         for k in range(num_trees):
             tree = stage * num_trees + k
@@ -657,49 +779,26 @@ def boost_counted(
             _margins(histogram, spans, bin_of_cell, margins[1])
             moments[1] = _totals(rows, gradient)
             stack[0] = (0, samples, 0, 1, 0)
-            depth_of_stack = 1
-            while depth_of_stack > 0:
-                depth_of_stack -= 1
-                start, end, depth, node, known = stack[depth_of_stack]
+            waiting = 1
+            while waiting > 0:
+                waiting -= 1
+                start, end, depth, node, known = stack[waiting]
                 size = end - start
                 total, squares = moments[node]
                 impurity = squares / size - (total / size) ** 2.0
                 leaf = depth >= max_depth or size < 2 or impurity <= _EPSILON
-                constant = known
                 if not leaf:
-                    best, feature, cut = -1.0, -1, -1
-                    remaining, found, drawn = num_features, 0, 0
-                    while remaining > constant:
-                        state = _next_random(state)
-                        width = remaining - found - drawn
-                        j = drawn + (state & 0x7FFFFFFF) % width
-                        if j < known:
-                            features[drawn], features[j] = features[j], features[drawn]
-                            drawn += 1
-                            continue
-                        j += found
-                        f = features[j]
-                        if _is_constant(margins[node, f], size):
-                            features[j], features[constant] = features[constant], f
-                            found += 1
-                            constant += 1
-                            continue
-                        remaining -= 1
-                        features[remaining], features[j] = f, features[remaining]
-                        gain, where = _scan_counted(margins[node, f], size, total, best)
-                        if where >= 0:
-                            best, feature, cut = gain, f, where
-                    features[:known] = constants[:known]
-                    constants[known : known + found] = features[known : known + found]
+                    _open_node(place, known, num_features)
+                    state, feature, cut = _choose_counted(
+                        margins[node], size, total, features, place, state
+                    )
+                    known = _close_node(features, constants, place)
                     leaf = feature < 0
                 if not leaf:
                     last_bin = cut
-                    following = cut + 1
-                    while margins[node, feature, following, 0] == 0.0:
-                        following += 1
-                    threshold = (
-                        float(bin_values[feature, last_bin]) / 2.0
-                        + float(bin_values[feature, following]) / 2.0
+                    following = _following_bin(margins[node, feature], last_bin)
+                    threshold = _midpoint(
+                        bin_values[feature, last_bin], bin_values[feature, following]
                     )
                     cut, left, left_squares = _split_counted(
                         rows[start:end], spare, bins[feature], last_bin, gradient
@@ -736,15 +835,8 @@ def boost_counted(
                         _count_cells(cells, rows[middle:end], gradient, histogram)
                     _margins(histogram, spans, bin_of_cell, margins[smaller])
                     margins[other] = margins[node] - margins[smaller]
-                stack[depth_of_stack] = (middle, end, depth + 1, 2 * node + 1, constant)
-                stack[depth_of_stack + 1] = (
-                    start,
-                    middle,
-                    depth + 1,
-                    2 * node,
-                    constant,
-                )
-                depth_of_stack += 2
+                span = (start, middle, end)
+                waiting = _push_children(stack, waiting, span, depth, node, known)
     return split_feature, split_threshold, node_value, importance
 
 
@@ -806,6 +898,48 @@ def _scan_entropy(
 
 
 @njit(cache=True, nogil=True)
+def _choose_by_entropy(
+    bins: Any,
+    rows: Any,
+    labels: Any,
+    weight: Any,
+    histogram: Any,
+    bin_sizes: Any,
+    counts: Any,
+    left: Any,
+    log_table: Any,
+    own: Any,
+    whole: Any,
+    features: Any,
+    place: Any,
+    state: Any,
+    max_features: Any,
+) -> Any:
+    """The node's best feature and the bins on both sides of its cut."""
+    best, feature, cut, following = -np.inf, -1, -1, -1
+    while True:
+        state, j = _next_feature(features, place, state, max_features)
+        if j < 0:
+            return state, best, feature, cut, following
+        f = features[j]
+        column = bins[f]
+        for r in range(len(rows)):
+            i = rows[r]
+            b = column[i]
+            histogram[b, labels[i]] += weight[i]
+            bin_sizes[b] += weight[i]
+        gain, where, after, occupied = _scan_entropy(
+            histogram, bin_sizes, counts, left, log_table, own, whole, best
+        )
+        if occupied == 1:
+            _set_constant(features, place, j)
+            continue
+        _set_seen(features, place, j)
+        if where >= 0:
+            best, feature, cut, following = gain, f, where, after
+
+
+@njit(cache=True, nogil=True)
 def grow_forest(
     bins: Any,
     bin_values: Any,
@@ -828,7 +962,7 @@ def grow_forest(
         seeds: (trees,) of the order of features.
         max_features: Features a node looks at.
         max_depth: Depth of the trees.
-        log_table: n log n for every number of samples.
+        log_table: Values of n log n for every number of samples.
 
     Returns:
         (trees, nodes) features (-1 for a leaf) and thresholds of nodes in heap order,
@@ -850,6 +984,7 @@ def grow_forest(
     spare = np.empty(samples, np.int32)
     counts = np.empty(num_classes, np.int32)
     stack = np.empty((2 * max_depth + 2, 5), np.int64)
+    place = np.empty(5, np.int64)
     for tree in range(num_trees):
         weight = weights[tree]
         drawn_rows = 0
@@ -877,70 +1012,35 @@ def grow_forest(
             impurity = (log_table[whole] - own) / whole
             if depth >= max_depth or end - start < 2 or impurity <= 1e-12:
                 continue
-            best, feature, cut, following = -np.inf, -1, -1, -1
-            remaining, found, drawn, visited = num_features, 0, 0, 0
-            constant = known
-            while remaining > constant and (
-                visited < max_features or visited <= found + drawn
-            ):
-                visited += 1
-                state = _next_random(state)
-                width = remaining - found - drawn
-                j = drawn + (state & 0x7FFFFFFF) % width
-                if j < known:
-                    features[drawn], features[j] = features[j], features[drawn]
-                    drawn += 1
-                    continue
-                j += found
-                f = features[j]
-                column = bins[f]
-                for r in range(start, end):
-                    i = rows[r]
-                    b = column[i]
-                    histogram[b, labels[i]] += weight[i]
-                    bin_sizes[b] += weight[i]
-                gain, where, after, occupied = _scan_entropy(
-                    histogram,
-                    bin_sizes,
-                    counts,
-                    left_counts,
-                    log_table,
-                    own,
-                    whole,
-                    best,
-                )
-                if occupied == 1:
-                    features[j], features[constant] = features[constant], f
-                    found += 1
-                    constant += 1
-                    continue
-                remaining -= 1
-                features[remaining], features[j] = f, features[remaining]
-                if where >= 0:
-                    best, feature, cut, following = gain, f, where, after
-            features[:known] = constants[:known]
-            constants[known : known + found] = features[known : known + found]
+            _open_node(place, known, num_features)
+            state, best, feature, cut, following = _choose_by_entropy(
+                bins,
+                rows[start:end],
+                labels,
+                weight,
+                histogram,
+                bin_sizes,
+                counts,
+                left_counts,
+                log_table,
+                own,
+                whole,
+                features,
+                place,
+                state,
+                max_features,
+            )
+            known = _close_node(features, constants, place)
             if feature < 0:
                 continue
             split_feature[tree, node] = feature
-            split_threshold[tree, node] = (
-                float(bin_values[feature, cut]) / 2.0
-                + float(bin_values[feature, following]) / 2.0
+            split_threshold[tree, node] = _midpoint(
+                bin_values[feature, cut], bin_values[feature, following]
             )
             importance[tree, feature] += best - (own - log_table[whole])
-            count, others = start, 0
-            for j in range(start, end):
-                i = rows[j]
-                left = bins[feature, i] <= cut
-                rows[count] = i
-                spare[others] = i
-                count += left
-                others += not left
-            for j in range(others):
-                rows[count + j] = spare[j]
-            stack[waiting] = (count, end, depth + 1, 2 * node + 1, constant)
-            stack[waiting + 1] = (start, count, depth + 1, 2 * node, constant)
-            waiting += 2
+            count = start + _move_left(rows[start:end], spare, bins[feature], cut)
+            span = (start, count, end)
+            waiting = _push_children(stack, waiting, span, depth, node, known)
         total = importance[tree].sum()
         if total > 0.0:
             importance[tree] /= total
@@ -957,11 +1057,7 @@ def predict_forest(
     votes = np.zeros((samples, num_classes))
     for tree in range(num_trees):
         for i in range(samples):
-            node = 1
-            while split_feature[tree, node] >= 0:
-                f = split_feature[tree, node]
-                right = values[f, i] > split_threshold[tree, node]
-                node = 2 * node + (1 if right else 0)
+            node = _leaf_of(values, i, split_feature[tree], split_threshold[tree])
             for c in range(num_classes):
                 votes[i, c] += frequency[tree, node, c]
     return votes / num_trees

@@ -85,7 +85,7 @@ def dci(
         estimator: `"random_forest"` (Tripod: 100 trees, entropy, depth 10, latents
             standardised), `"gradient_boosting"` (Locatello et al., FactorQVAE, Cliff:
             scikit-learn's defaults) or `"lightgbm"` (a histogram booster with gain
-            importances: another estimator, needs the package lightgbm).
+            importances: Another estimator, needs the package lightgbm).
         test_size: Fraction (below 1) or number of samples that measure accuracy; by
             default 0.1 for forests (Tripod) and 1/3 for boosting (10,000 to 5,000).
         train_size: Number of samples to train on; by default all others. The papers'

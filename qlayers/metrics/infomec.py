@@ -33,7 +33,7 @@ class _Protocol:
     """The choices by which the authors' own numbers differ.
 
     Attributes:
-        n_neighbors: k of the nearest-neighbour estimator (continuous latents).
+        n_neighbors: K of the nearest-neighbour estimator (continuous latents).
         spread: How the size of a latent is measured.
         discrete_fraction: Discrete latents are active above this fraction of the
             largest spread; None if `discrete_absolute` decides.

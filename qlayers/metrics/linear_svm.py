@@ -77,7 +77,7 @@ class _Machines:
         ascending: The sorted feature.
         all_sums: (3, samples + 1) running sums of 1, x, x² over all samples.
         class_sums: (3, samples * n_s + 1) the same, classes laid end to end.
-        keys: class * (samples + 1) + position in `ascending`, ascending.
+        keys: Class * (samples + 1) + position in `ascending`, ascending.
         own, rest: (classes,) C of the class and of the others.
     """
 

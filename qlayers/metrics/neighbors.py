@@ -31,7 +31,7 @@ def neighbor_information(
     Args:
         sources: (samples, n_s) symbols from 0.
         latents: (samples, n_z) numbers.
-        n_neighbors: k; fewer are used in classes with k samples or less, and classes
+        n_neighbors: K; fewer are used in classes with k samples or less, and classes
             of one sample are left out.
         noise: Standard deviation, relative to each latent's spread, of the Gaussian
             noise that separates equal values; the estimator presumes there are none.

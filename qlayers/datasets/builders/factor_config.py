@@ -15,18 +15,18 @@ class FactorConfig(tfds.core.BuilderConfig):
     """Configuration of a `FactorGridBuilder`.
 
     Args:
-        space: the factors, in the order of the file.
-        image_shape: shape of the stored images.
-        file_name: name of the published file.
-        url: where to get it.
-        num_bytes: its size; rounded where there is no published checksum.
-        sha256: its published SHA-256, if any.
-        md5: its published MD5, where there is no SHA-256.
-        has_checksums: whether `checksums.tsv` lists the published SHA-256 of every
+        space: The factors, in the order of the file.
+        image_shape: Shape of the stored images.
+        file_name: Name of the published file.
+        url: Where to get it.
+        num_bytes: Its size; rounded where there is no published checksum.
+        sha256: Its published SHA-256, if any.
+        md5: Its published MD5, where there is no SHA-256.
+        has_checksums: Whether `checksums.tsv` lists the published SHA-256 of every
             file, for datasets of several files.
-        partial: accepts a file that holds only the first part of the grid or has
+        partial: Accepts a file that holds only the first part of the grid or has
             other than the published size.
-        file: path of that file.
+        file: Path of that file.
     """
 
     space: FactorSpace | None = None
@@ -56,8 +56,8 @@ class FactorConfig(tfds.core.BuilderConfig):
         sample is never taken for another or for the whole dataset.
 
         Args:
-            file: the sample.
-            parts: all files that are read; where one is missing its name stands for it.
+            file: The sample.
+            parts: All files that are read; where one is missing its name stands for it.
         """
         return dataclasses.replace(  # type: ignore[call-arg]
             self,

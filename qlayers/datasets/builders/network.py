@@ -11,7 +11,7 @@ def why_unreachable(url: str) -> str | None:
     """What keeps an address from answering; `None` if it answers.
 
     Args:
-        url: the address of a file.
+        url: The address of a file.
     """
     answers: list[str | None] = []
     asking = threading.Thread(

@@ -35,7 +35,7 @@ def encoded_ahead(chunks: Iterable[Any]) -> Iterator[tuple[Any, list[bytes], Any
     """Replaces images by PNG files, in threads, one chunk ahead of the consumer.
 
     Args:
-        chunks: image numbers, images and sources.
+        chunks: Image numbers, images and sources.
     """
     waiting: tuple[Any, list[Future[list[bytes]]], Any] | None = None
     with ThreadPoolExecutor(_THREADS) as pool:

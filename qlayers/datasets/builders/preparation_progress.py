@@ -14,10 +14,10 @@ class PreparationProgress:
     Lines, not a bar: they can be read in the log of a job.
 
     Args:
-        name: what is being prepared.
-        total: number of images; `None` if it is not known.
-        clock: seconds, from any start.
-        stream: where to print; standard error by default.
+        name: What is being prepared.
+        total: Number of images; `None` if it is not known.
+        clock: Seconds, from any start.
+        stream: Where to print; standard error by default.
     """
 
     def __init__(

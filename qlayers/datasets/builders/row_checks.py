@@ -28,10 +28,10 @@ def check_rows(
     """Refuses an array with another shape or type than the published one.
 
     Args:
-        rows: the array.
-        row_shape: expected shape of a row.
-        space: the factors; there are no more rows than combinations.
-        kind: expected type, or an abstract type such as `np.integer`.
+        rows: The array.
+        row_shape: Expected shape of a row.
+        space: The factors; there are no more rows than combinations.
+        kind: Expected type, or an abstract type such as `np.integer`.
     """
     wrong = rows.shape[1:] != row_shape or not np.issubdtype(rows.dtype, kind)
     if wrong or not len(rows) or len(rows) > space.num_combinations:
@@ -63,9 +63,9 @@ def label_ranks(
     a number like 0.3 is stored a little too small.
 
     Args:
-        path: the file, for messages.
+        path: The file, for messages.
         labels: (n, factors) values.
-        values: the values that each factor takes, ascending.
+        values: The values that each factor takes, ascending.
     """
     ranks = np.empty(labels.shape, np.int64)
     for column, listed in enumerate(values):

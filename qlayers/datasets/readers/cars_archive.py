@@ -33,7 +33,7 @@ class CarsArchive:
     directory lists its files differs between machines.
 
     Args:
-        path: the archive.
+        path: The archive.
     """
 
     def __init__(self, path: str | Path) -> None:

@@ -16,8 +16,8 @@ def naming_damage(path: str | Path, problem: str) -> Iterator[None]:
     the same to the user.
 
     Args:
-        path: the file.
-        problem: what could not be read, such as "not a readable .npz file".
+        path: The file.
+        problem: What could not be read, such as "not a readable .npz file".
     """
     try:
         yield
@@ -34,10 +34,10 @@ def check_size(path: str | Path, what: str, found: int, limit: int) -> None:
     """Refuses what would take far more memory than any published file needs.
 
     Args:
-        path: the file.
-        what: the part of it, for the message.
-        found: bytes that it claims to unpack to.
-        limit: bytes that the published file needs at most.
+        path: The file.
+        what: The part of it, for the message.
+        found: Bytes that it claims to unpack to.
+        limit: Bytes that the published file needs at most.
     """
     if not 0 <= found <= limit:
         raise DatasetFileError(

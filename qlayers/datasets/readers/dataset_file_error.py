@@ -7,9 +7,9 @@ class DatasetFileError(ValueError):
     """A dataset file is missing, damaged or something else altogether.
 
     Args:
-        path: the file.
-        problem: what is wrong with it: what was found and what was expected.
-        remedy: what to do about it.
+        path: The file.
+        problem: What is wrong with it: what was found and what was expected.
+        remedy: What to do about it.
     """
 
     def __init__(

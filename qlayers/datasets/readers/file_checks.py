@@ -36,9 +36,9 @@ def check_digest(path: str | Path, algorithm: str, expected: str) -> None:
     """Compares a file with its published checksum, reading it in blocks.
 
     Args:
-        path: the file.
-        algorithm: a name `hashlib` knows, such as "md5" or "sha256".
-        expected: the published hexadecimal digest.
+        path: The file.
+        algorithm: A name `hashlib` knows, such as "md5" or "sha256".
+        expected: The published hexadecimal digest.
     """
     found = _hash(Path(path), algorithm)
     if found != expected:

@@ -2,21 +2,19 @@
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
+from qlayers.datasets.readers.array_rows import ArrayRows
 from qlayers.datasets.readers.damage import check_size, naming_damage
 from qlayers.datasets.readers.dataset_file_error import DatasetFileError
-from qlayers.datasets.readers.file_checks import check_is_data
 
 # Shapes3D is stored in pieces of 15,000 rows, 184 MB: one row of pieces fits.
 _BLOCK_BYTES = 256 << 20
 
 
-class Hdf5Rows:
+class Hdf5Rows(ArrayRows):
     """One array of an HDF5 file, read front to back without loading it whole.
 
     Files store an array in compressed pieces of many rows. To read a few rows, the
@@ -27,28 +25,19 @@ class Hdf5Rows:
     are refused: a dataset file has no business with the rest of the disk.
 
     Args:
-        path: the file.
-        key: path of the array inside it.
+        path: The file.
+        key: Path of the array inside it.
     """
 
-    def __init__(self, path: str | Path, key: str) -> None:
-        self.path = Path(path)
-        self.key = key
-        check_is_data(self.path)
+    def _read_description(self) -> None:
         with self._open() as file:
             array = self._array(file)
-            self.shape: tuple[int, ...] = array.shape
-            self.dtype: np.dtype[Any] = array.dtype
+            self.shape, self.dtype = array.shape, array.dtype
             self._piece_rows: int = array.chunks[0] if array.chunks else 1
             piece = math.prod(array.chunks or (1,)) * self.dtype.itemsize
-        self._row_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
-        check_size(self.path, f"a piece of {key!r}", piece, _BLOCK_BYTES)
-
-    def __len__(self) -> int:
-        return self.shape[0]
+        check_size(self.path, f"a piece of {self.key!r}", piece, _BLOCK_BYTES)
 
     def chunks(self, num_rows: int) -> Iterator[npt.NDArray[Any]]:
-        """Yields consecutive blocks of at most `num_rows` rows."""
         block_rows = self._rows_at_once(num_rows)
         with self._open() as file:
             array = self._array(file)
@@ -60,17 +49,6 @@ class Hdf5Rows:
                     # A copy, so that the block is gone before the next is read.
                     yield block[start : start + num_rows].copy()
                 del block
-
-    def read(self, max_bytes: int) -> npt.NDArray[Any]:
-        """The whole array; meant for labels, not for images.
-
-        Args:
-            max_bytes: more than this is refused before anything is unpacked.
-        """
-        size = len(self) * self._row_bytes
-        check_size(self.path, f"the array {self.key!r}", size, max_bytes)
-        empty = np.empty((0, *self.shape[1:]), self.dtype)
-        return np.concatenate([empty, *self.chunks(1 << 16)])
 
     def _rows_at_once(self, num_rows: int) -> int:
         """Whole pieces, as many as hold `num_rows` and fit into memory."""

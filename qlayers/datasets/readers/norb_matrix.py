@@ -28,8 +28,8 @@ def read_norb_matrix(path: str | Path, max_bytes: int) -> npt.NDArray[Any]:
     sizes, all little-endian int32, and then the numbers in C order.
 
     Args:
-        path: the file.
-        max_bytes: more than this is refused before anything is unpacked.
+        path: The file.
+        max_bytes: More than this is refused before anything is unpacked.
 
     Returns:
         The array.

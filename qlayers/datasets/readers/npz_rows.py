@@ -1,32 +1,30 @@
 """Arrays inside .npz files, a few rows at a time."""
 
 import io
-import math
 import zipfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from qlayers.datasets.readers.damage import check_size, naming_damage
+from qlayers.datasets.readers.array_rows import ArrayRows
+from qlayers.datasets.readers.damage import naming_damage
 from qlayers.datasets.readers.dataset_file_error import DatasetFileError
-from qlayers.datasets.readers.file_checks import check_is_data
 
 # Headers of plain arrays have about a hundred bytes.
 _LONGEST_HEADER = 1 << 14
 
 
-class NpzRows:
+class NpzRows(ArrayRows):
     """One array of an .npz file, read front to back without loading it whole.
 
     `np.load` would hold all of MPI3D's 5.7 GB; this holds one chunk. The checksum that
     zip files carry is verified on the way. Pickled arrays are refused.
 
     Args:
-        path: the .npz file.
-        key: name of the array.
+        path: The .npz file.
+        key: Name of the array.
 
     Example:
         >>> rows = NpzRows("mpi3d_toy.npz", "images")
@@ -34,19 +32,11 @@ class NpzRows:
         ...     print(images.shape)
     """
 
-    def __init__(self, path: str | Path, key: str) -> None:
-        self.path = Path(path)
-        self.key = key
-        check_is_data(self.path)
+    def _read_description(self) -> None:
         with self._archive() as archive, self._member(archive) as member:
             self.shape, self.dtype = self._read_header(member)
-        self._row_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     def chunks(self, num_rows: int) -> Iterator[npt.NDArray[Any]]:
-        """Yields consecutive blocks of at most `num_rows` rows."""
         with self._archive() as archive, self._member(archive) as member:
             self._read_header(member)
             for first in range(0, len(self), num_rows):
@@ -62,17 +52,6 @@ class NpzRows:
                 yield np.frombuffer(raw, self.dtype).reshape(count, *self.shape[1:])
             # Reading past the end makes zipfile compare the checksum.
             self._read(member, 1)
-
-    def read(self, max_bytes: int) -> npt.NDArray[Any]:
-        """The whole array; meant for labels, not for images.
-
-        Args:
-            max_bytes: more than this is refused before anything is unpacked.
-        """
-        size = len(self) * self._row_bytes
-        check_size(self.path, f"the array {self.key!r}", size, max_bytes)
-        empty = np.empty((0, *self.shape[1:]), self.dtype)
-        return np.concatenate([empty, *self.chunks(1 << 16)])
 
     def _archive(self) -> zipfile.ZipFile:
         with naming_damage(self.path, "not a readable .npz file"):

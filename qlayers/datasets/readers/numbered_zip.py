@@ -34,9 +34,9 @@ class NumberedZip:
     reads what zip archives of data are made of: stored and deflated members, zip64.
 
     Args:
-        path: the archive.
-        prefix: how the names of numbered members begin.
-        suffix: how they end.
+        path: The archive.
+        prefix: How the names of numbered members begin.
+        suffix: How they end.
     """
 
     def __init__(self, path: str | Path, prefix: str, suffix: str) -> None:
@@ -75,8 +75,8 @@ class NumberedZip:
         """Content of another member; `KeyError` if there is none.
 
         Args:
-            name: of the member.
-            max_bytes: more than this is refused before anything is unpacked.
+            name: Name of the member.
+            max_bytes: More than this is refused before anything is unpacked.
         """
         return self._read(name, self._others[name], max_bytes)
 

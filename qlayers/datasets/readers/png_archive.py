@@ -25,9 +25,9 @@ class PngArchive:
     Images are read one at a time; the archive is never unpacked.
 
     Args:
-        path: the zip file.
-        folder: name of the folder inside it.
-        labels_name: name of the label file inside the folder; a .npy file, whatever
+        path: The zip file.
+        folder: Name of the folder inside it.
+        labels_name: Name of the label file inside the folder; a .npy file, whatever
             its suffix.
     """
 
@@ -65,7 +65,7 @@ class PngArchive:
         """The labels (pictures, factors); read anew each time, since they are large.
 
         Args:
-            num_factors: columns that are expected; many more are refused before
+            num_factors: Columns that are expected; many more are refused before
                 anything is unpacked.
         """
         name = self._labels_name

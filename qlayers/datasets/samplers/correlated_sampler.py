@@ -19,7 +19,7 @@ class CorrelatedSampler(Sampler):
     so a small `sigma` ties the factors together and a large one frees them.
 
     Args:
-        pairs: pair of factors (names or numbers) -> sigma.
+        pairs: Pair of factors (names or numbers) -> sigma.
 
     Example:
         >>> sampler = CorrelatedSampler({("floor_hue", "object_hue"): 0.2})

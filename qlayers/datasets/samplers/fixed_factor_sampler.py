@@ -8,8 +8,8 @@ class FixedFactorSampler(Sampler):
     """Draws all factors uniformly except one, which is the same in the whole batch.
 
     Args:
-        factor: name or number of the factor that stays.
-        value: its value; drawn anew for each batch when `None`.
+        factor: Name or number of the factor that stays.
+        value: Its value; drawn anew for each batch when `None`.
 
     Reference:
         Kim & Mnih 2018, "Disentangling by Factorising", section 5: the votes of the

@@ -15,9 +15,9 @@ class RestrictedSampler(Sampler):
     """Draws uniformly from the combinations that are allowed.
 
     Args:
-        allowed: for some factors (name or number) the values that may occur; other
+        allowed: For some factors (name or number) the values that may occur; other
             factors take all of theirs.
-        keep: optional function from sources (n, factors) to a boolean (n,), to leave
+        keep: Optional function from sources (n, factors) to a boolean (n,), to leave
             out combinations rather than single values.
 
     Example:

@@ -11,10 +11,10 @@ def random_generator(seed: int, step: int, purpose: int = 0) -> np.random.Genera
     """A generator that depends on nothing but its arguments.
 
     Args:
-        seed: a non-negative integer.
-        step: number of the batch, so that any batch can be drawn without its
+        seed: A non-negative integer.
+        step: Number of the batch, so that any batch can be drawn without its
             predecessors.
-        purpose: keeps independent uses of the same seed and step apart.
+        purpose: Keeps independent uses of the same seed and step apart.
     """
     if seed < 0 or step < 0:
         raise ValueError(
@@ -37,12 +37,12 @@ class Sampler(abc.ABC):
         """Draws sources.
 
         Args:
-            space: the grid of factor values.
-            num_images: how many images of the grid exist, counted from the first;
+            space: The grid of factor values.
+            num_images: How many images of the grid exist, counted from the first;
                 less than the whole grid only for partial files.
-            seed: seed of the stream.
-            step: number of the batch in the stream.
-            size: number of combinations.
+            seed: Seed of the stream.
+            step: Number of the batch in the stream.
+            size: Number of combinations.
 
         Returns:
             Sources (size, factors) as int64.
