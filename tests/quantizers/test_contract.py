@@ -2,19 +2,14 @@
 
 import pytest
 
-from qlayers.testing import (
-    case_name,
-    check_name,
-    check_reload_in_fresh_process,
-    contract_checks,
-)
+from qlayers.testing import check_reload_in_fresh_process
+from tests.contract import contract_parameters
 from tests.quantizers.cases import CASES
 
 pytestmark = pytest.mark.backends
 
 
-@pytest.mark.parametrize("check", contract_checks(), ids=check_name)
-@pytest.mark.parametrize("case", CASES, ids=case_name)
+@pytest.mark.parametrize(("case", "check"), contract_parameters(CASES))
 def test_contract(case, check, tmp_path):
     check(case, tmp_path)
 
