@@ -111,12 +111,16 @@ class FactorModel(SavesRandomState, LatentModel):
     def _read_again(self, images: Tensor) -> Tensor:
         """What the discriminator reads of a second batch, within the same step."""
         step = getattr(self.quantizer, "training_step", None)
-        # A sum is a copy; the tensor of a variable would follow it.
-        before = None if step is None else step + 0
-        read = self.reader(images, training=True)
         if step is not None:
-            # Schedules count steps, not passes.
-            step.assign(before)
+            # Schedules count steps, not passes: this one has the first one's value.
+            step.assign(step - 1)
+        trackers = [] if self.quantizer is None else self.quantizer.metrics
+        # What is shown of a term is what the loss holds. A sum is a copy; the tensor
+        # of a variable would follow it.
+        shown = [(v, v + 0) for tracker in trackers for v in tracker.variables]
+        read = self.reader(images, training=True)
+        for variable, value in shown:
+            variable.assign(value)
         return read
 
     def _autoencoder_step(self, images: Tensor, labelled: Any) -> Tensor:

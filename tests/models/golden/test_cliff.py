@@ -1,0 +1,168 @@
+"""Cliff of Barin-Pacela et al. 2025, two steps: points, and a beta-VAE's means."""
+
+import math
+
+import keras
+import numpy as np
+import pytest
+
+import models
+from tests.models.golden import networks
+from tests.models.golden.toolkit import Draws, Weights, batch, check_logs, torch
+
+RATE, SIGMA = 1e-3, 0.3
+GRID, CONDITIONS = 100, 20
+STEP = 10 / GRID
+
+
+def normal_density(x, mean):
+    exponent = -0.5 * ((x - mean) / SIGMA) ** 2
+    return exponent.exp() / (math.sqrt(2 * math.pi) * SIGMA)
+
+
+def density_slope(x, mean):
+    return -(x - mean) / SIGMA**2 * normal_density(x, mean)
+
+
+def entropy(density):
+    """Equation 2 by equation 15; 0 log 0 is 0."""
+    logarithm = torch.where(density > 0, density, torch.ones_like(density)).log()
+    return -(density * logarithm).sum(-1) * STEP
+
+
+def unit(magnitude):
+    """Divided by its integral."""
+    return magnitude / (magnitude.sum(-1, keepdim=True) * STEP)
+
+
+def criterion(z, chosen, points):
+    """Equations 1 to 7, one pair of factors at a time.
+
+    The constant of equation 7 is -log(2 sqrt 3), as a divergence needs.
+    """
+    z = (z - z.mean(0)) / z.std(0, correction=0)
+    n = z.shape[1]
+    grid = torch.linspace(-5, 5, GRID, dtype=torch.float64)
+    univariate = bivariate = uniform = 0.0
+    for i in range(n):
+        slope = density_slope(grid[:, None], z[None, :, i]).mean(1)
+        univariate = univariate + entropy(unit(slope.abs()))
+        for j in set(range(n)) - {i}:
+            conditional = []
+            for zeta in z[chosen, j]:
+                along = density_slope(grid[:, None], z[None, :, i])
+                across = normal_density(zeta, z[None, :, j])
+                of_pair = (along * across).mean(1)
+                conditional.append(unit((of_pair / across.mean()).abs()))
+            conditional = torch.stack(conditional)
+            mixture = conditional.mean(0)
+            bivariate = bivariate + entropy(mixture) - entropy(conditional).mean()
+        density = normal_density(points[:, None], z[None, :, i]).mean(1)
+        uniform = uniform - math.log(2 * math.sqrt(3)) - density.log().mean()
+    return univariate, bivariate, uniform
+
+
+def _take(draws, count):
+    """Conditioning samples and points of the uniform, as the criterion draws them."""
+    chosen = draws.take("shuffle", (count,))[:CONDITIONS].long()
+    points = draws.take("uniform", (GRID,))
+    assert 1.0 < points.abs().max() <= math.sqrt(3)
+    return chosen, points
+
+
+def test_golden_steps_on_points(monkeypatch):
+    """Section 3.1: the criterion is the only loss."""
+    keras.utils.set_random_seed(4)
+    model = models.build(
+        "cliff",
+        (2,),
+        2,
+        network="mlp",
+        width=0.2,
+        bandwidth=SIGMA,
+        univariate_weight=0.5,
+        bivariate_weight=1.5,
+        uniform_weight=0.7,
+        cliff_weight=2.0,
+        learning_rate=RATE,
+    )
+    model.compile(run_eagerly=True)
+    weights = Weights(encoder=model.trainable_variables)
+    adam = torch.optim.Adam(weights.leaves("encoder"), lr=RATE)
+    draws = Draws(monkeypatch)
+    for step in range(2):
+        points = np.random.default_rng(step).uniform(-1, 1, (30, 2)).astype("float32")
+        logs = model.train_on_batch(points, return_dict=True)
+        model.reset_metrics()
+        drawn = _take(draws, 30)
+        draws.check_all_taken()
+        z = networks.mlp(weights.part("encoder"), torch.tensor(points).double())
+        univariate, bivariate, uniform = criterion(z, *drawn)
+        loss = 2.0 * (0.5 * univariate + 1.5 * bivariate + 0.7 * uniform)
+        weights.zero_grad()
+        loss.backward()
+        adam.step()
+        check_logs(
+            logs,
+            loss=loss,
+            cliff_univariate=univariate,
+            cliff_bivariate=bivariate,
+            cliff_uniform=uniform,
+        )
+        weights.check((model.optimizer, adam))
+
+
+@pytest.mark.slow
+def test_golden_steps_on_images(monkeypatch):
+    """Section 3.2: beside a beta-VAE, on the means."""
+    keras.utils.set_random_seed(5)
+    beta, latents, count = 10.0, 3, 24
+    model = models.build(
+        "cliff",
+        (16, 16, 3),
+        latents,
+        width=1 / 16,
+        encoder_options={"variant": "code"},
+        bandwidth=SIGMA,
+        beta=beta,
+        learning_rate=RATE,
+    )
+    model.compile(run_eagerly=True)
+    weights = Weights(
+        encoder=model.encoder.trainable_variables,
+        decoder=model.decoder.trainable_variables,
+    )
+    adam = torch.optim.Adam(weights.leaves("encoder", "decoder"), lr=RATE)
+    draws = Draws(monkeypatch)
+    for step in range(2):
+        images, x = batch(16, count, seed=step)
+        logs = model.train_on_batch(images, return_dict=True)
+        model.reset_metrics()
+        noise = draws.take("normal", (count, latents))
+        drawn = _take(draws, count)
+        draws.check_all_taken()
+        head = networks.locatello_encoder(weights.part("encoder"), x)
+        mean, log_variance = head.chunk(2, dim=1)
+        z = mean + (0.5 * log_variance).exp() * noise
+        logits = networks.locatello_decoder(weights.part("decoder"), z)
+        error = torch.nn.functional.binary_cross_entropy_with_logits(
+            logits, x, reduction="sum"
+        )
+        error = error / count
+        kl = 0.5 * (mean**2 + log_variance.exp() - 1 - log_variance).sum(1).mean()
+        univariate, bivariate, uniform = criterion(mean, *drawn)
+        of_cliff = 0.5 * univariate + bivariate + 0.7 * uniform
+        loss = error + beta * kl + of_cliff
+        weights.zero_grad()
+        loss.backward()
+        adam.step()
+        check_logs(
+            logs,
+            loss=loss,
+            reconstruction=error,
+            gaussian_kl=kl,
+            cliff_univariate=univariate,
+            cliff_bivariate=bivariate,
+            cliff_uniform=uniform,
+        )
+        weights.check((model.optimizer, adam))

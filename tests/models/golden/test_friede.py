@@ -1,0 +1,130 @@
+"""D-VAE and FactorDVAE of Friede et al. 2023, two steps each."""
+
+import keras
+import numpy as np
+
+import models
+from tests.models.golden import networks
+from tests.models.golden.test_factor_qvae import permuted
+from tests.models.golden.toolkit import (
+    Draws,
+    Weights,
+    batch,
+    check_logs,
+    gumbel,
+    torch,
+)
+
+RATE, LATENTS, CATEGORIES, COUNT, GAMMA = 1e-3, 3, 5, 6, 4.0
+
+
+def _model(method, **options):
+    keras.utils.set_random_seed(2)
+    model = models.build(
+        method,
+        (16, 16, 3),
+        LATENTS,
+        width=1 / 16,
+        encoder_options={"variant": "code"},
+        num_values=CATEGORIES,
+        # Half a cosine over 10 steps from 0.5 up to 2.
+        noise_scale=keras.optimizers.schedules.CosineDecay(0.5, 10, alpha=4.0),
+        learning_rate=RATE,
+        **options,
+    )
+    model.compile(run_eagerly=True)
+    return model
+
+
+def _elbo(w, of_decoder, x, uniform, step):
+    """Latents, summed cross-entropy and divergence, each a mean over images."""
+    logits = networks.locatello_encoder(w, x).reshape(-1, LATENTS, CATEGORIES)
+    scale = 0.5 * (0.5 + 2.0) + 0.5 * (0.5 - 2.0) * np.cos(np.pi * step / 10)
+    weights = torch.softmax(logits + scale * gumbel(uniform), dim=-1)
+    z = weights @ torch.linspace(-1, 1, CATEGORIES, dtype=torch.float64)
+    outputs = networks.locatello_decoder(of_decoder, z)
+    error = torch.nn.functional.binary_cross_entropy_with_logits(
+        outputs, x, reduction="sum"
+    ) / len(x)
+    log_q = torch.log_softmax(logits, dim=-1)
+    kl = (log_q.exp() * (log_q + np.log(CATEGORIES))).sum((1, 2)).mean()
+    return z, error, kl
+
+
+def test_golden_steps_of_d_vae(monkeypatch):
+    model = _model("d_vae")
+    weights = Weights(
+        encoder=model.encoder.trainable_variables,
+        decoder=model.decoder.trainable_variables,
+    )
+    adam = torch.optim.Adam(weights.leaves("encoder", "decoder"), lr=RATE)
+    draws = Draws(monkeypatch)
+    for step in range(2):
+        images, x = batch(16, COUNT, seed=step)
+        logs = model.train_on_batch(images, return_dict=True)
+        model.reset_metrics()
+        noise = draws.take("uniform", (COUNT, LATENTS, CATEGORIES))
+        draws.check_all_taken()
+        parts = weights.part("encoder"), weights.part("decoder")
+        _, error, kl = _elbo(*parts, x, noise, step)
+        loss = error + kl
+        weights.zero_grad()
+        loss.backward()
+        adam.step()
+        check_logs(logs, loss=loss, reconstruction=error, quantizer_kl=kl)
+        weights.check((model.optimizer, adam))
+
+
+def test_golden_steps_of_factor_d_vae(monkeypatch):
+    """One batch for both sides; the discriminator sees latents from before the step."""
+    model = _model(
+        "factor_d_vae",
+        tc_weight=GAMMA,
+        hidden_units=[7, 6],
+        discriminator_learning_rate=2 * RATE,
+    )
+    weights = Weights(
+        encoder=model.encoder.trainable_variables,
+        decoder=model.decoder.trainable_variables,
+        critic=model.discriminator.discriminator_variables,
+    )
+    first = torch.optim.Adam(weights.leaves("encoder", "decoder"), lr=RATE)
+    second = torch.optim.Adam(weights.leaves("critic"), lr=2 * RATE, betas=(0.5, 0.9))
+    draws, judge = Draws(monkeypatch), weights.part("critic")
+    cross_entropy = torch.nn.functional.cross_entropy
+    for step in range(2):
+        images, x = batch(16, COUNT, seed=step)
+        logs = model.train_on_batch(images, return_dict=True)
+        model.reset_metrics()
+        noise = draws.take("uniform", (COUNT, LATENTS, CATEGORIES))
+        keys = draws.take("uniform", (COUNT, LATENTS))
+        draws.check_all_taken()
+        parts = weights.part("encoder"), weights.part("decoder")
+        z, error, kl = _elbo(*parts, x, noise, step)
+        pair = networks.discriminator(judge, z, 3)
+        correlation = (pair[:, 0] - pair[:, 1]).mean()
+        loss = error + kl + GAMMA * correlation
+        real = networks.discriminator(judge, z.detach(), 3)
+        made = networks.discriminator(judge, permuted(z.detach(), keys), 3)
+        joint, product = torch.zeros(COUNT).long(), torch.ones(COUNT).long()
+        other_loss = (cross_entropy(real, joint) + cross_entropy(made, product)) / 2
+        weights.zero_grad()
+        of_vae = torch.autograd.grad(loss, weights.leaves("encoder", "decoder"))
+        of_critic = torch.autograd.grad(other_loss, weights.leaves("critic"))
+        for leaf, gradient in zip(
+            weights.leaves("encoder", "decoder", "critic"),
+            (*of_vae, *of_critic),
+            strict=True,
+        ):
+            leaf.grad = gradient
+        first.step()
+        second.step()
+        check_logs(
+            logs,
+            loss=loss,
+            reconstruction=error,
+            quantizer_kl=kl,
+            discriminator_total_correlation=correlation,
+            discriminator_loss=other_loss,
+        )
+        weights.check((model.optimizer, first), (model.discriminator_optimizer, second))

@@ -1,0 +1,135 @@
+"""Algorithm 3 of Hsu et al. 2023, one round: encoder and critic twice, then generator.
+
+The quantized version, whose prior is uniform over the current codebook; and the
+continuous one, uniform on [0, 1].
+"""
+
+import keras
+import pytest
+
+import models
+from tests.models.golden import networks
+from tests.models.golden.test_qlae import quantized
+from tests.models.golden.toolkit import (
+    Draws,
+    Weights,
+    adam_with_decay,
+    batch,
+    check_logs,
+    torch,
+)
+
+RATE, DECAY, LATENTS, VALUES, COUNT = 1e-3, 2.0, 3, 5, 4
+STAGES, SIDE = 1, 8
+
+
+class Round:
+    """The players: weights in PyTorch, and the terms of each side's loss."""
+
+    def __init__(self, weights, draws, is_quantized):
+        self.encoder = weights.part("encoder")
+        self.generator = weights.part("generator")
+        self.draws, self.is_quantized = draws, is_quantized
+        self.codes = weights.part("codebook")
+
+    def codebook(self):
+        return self.codes("quantizer/codebook")[..., 0]
+
+    def prior(self):
+        uniform = self.draws.take("uniform", (COUNT, LATENTS))
+        if not self.is_quantized:
+            return uniform
+        codes = torch.floor(uniform * VALUES).long()
+        rows = torch.arange(LATENTS).expand(COUNT, -1)
+        return self.codebook()[rows, codes]
+
+    def generate(self, z):
+        return torch.sigmoid(networks.style_decoder(self.generator, z, STAGES))
+
+    def judge(self, x):
+        """Recovered latents, value, and the losses of the codebook."""
+        features, head = networks.style_encoder(self.encoder, x, STAGES)
+        value = networks.linear(self.encoder, features, "value")[:, 0]
+        if not self.is_quantized:
+            return head, value, 0.0 * value, 0.0 * value
+        z, quantize, commit = quantized(self.codebook(), head)
+        return z, value, quantize, commit
+
+    def encoder_terms(self, real):
+        z = self.prior().detach()
+        fake = self.generate(z).detach()
+        share = self.draws.take("uniform", (COUNT, 1, 1, 1))
+        recovered, of_fake, quantize, commit = self.judge(fake)
+        value = (of_fake - self.judge(real)[1]).mean()
+        mixed = (share * real + (1 - share) * fake).requires_grad_()
+        slope = torch.autograd.grad(
+            self.judge(mixed)[1].sum(), mixed, create_graph=True
+        )[0]
+        norm = slope.flatten(1).pow(2).sum(1).sqrt()
+        error = ((recovered - z) ** 2).mean()
+        return value, ((norm - 1) ** 2).mean(), error, (quantize + commit).mean()
+
+    def generator_terms(self):
+        z = self.prior()
+        recovered, value, quantize, commit = self.judge(self.generate(z))
+        return -value.mean(), ((recovered - z) ** 2).mean(), (quantize + commit).mean()
+
+
+@pytest.mark.parametrize("method", ["ql_infowgan_gp", "infowgan_gp"])
+def test_golden_round(method, monkeypatch):
+    keras.utils.set_random_seed(6)
+    is_quantized = method == "ql_infowgan_gp"
+    options = {"preserving_layers": 0}
+    model = models.build(
+        method,
+        (SIDE, SIDE, 3),
+        LATENTS,
+        width=0.125,
+        encoder_options=options,
+        decoder_options=options,
+        encoder_steps=2,
+        weight_decay=DECAY,
+        learning_rate=RATE,
+        **({"num_values": VALUES} if is_quantized else {}),
+    )
+    model.compile(run_eagerly=True)
+    codebook = model.quantizer.trainable_variables if is_quantized else []
+    weights = Weights(
+        encoder=model.encoder_variables,
+        generator=model.decoder.trainable_variables,
+        codebook=codebook,
+    )
+    settings = {"lr": RATE, "betas": (0.0, 0.9)}
+    judging = adam_with_decay(weights, ("encoder",), DECAY, **settings)
+    making = adam_with_decay(weights, ("generator", "codebook"), DECAY, **settings)
+    draws = Draws(monkeypatch)
+    images, x = batch(SIDE, 2 * COUNT, seed=0)
+    logs = model.train_on_batch(images, return_dict=True)
+    players = Round(weights, draws, is_quantized)
+    values, penalties, errors = [], [], []
+    for real in x.split(COUNT):
+        value, penalty, error, of_codes = players.encoder_terms(real)
+        loss = value + 10 * penalty + 200 * error + 0.01 * of_codes
+        weights.zero_grad()
+        loss.backward()
+        judging.step()
+        values.append(value)
+        penalties.append(penalty)
+        errors.append(error)
+    weights.check((model.optimizer, judging))
+    value, error, of_codes = players.generator_terms()
+    of_generator = value + 200 * error + 0.01 * of_codes
+    weights.zero_grad()
+    of_generator.backward()
+    making.step()
+    draws.check_all_taken()
+    errors.append(error)
+    check_logs(
+        logs,
+        loss=loss,
+        value=sum(values) / 2,
+        gradient_penalty=sum(penalties) / 2,
+        latent_error=sum(errors) / 3,
+        generator_loss=of_generator,
+    )
+    weights.check((model.generator_optimizer, making))

@@ -1,0 +1,79 @@
+"""Algorithm 2 of Hsu et al. 2023, two steps."""
+
+import keras
+import pytest
+
+import models
+from tests.models.golden import networks
+from tests.models.golden.toolkit import (
+    Weights,
+    adam_with_decay,
+    batch,
+    check_logs,
+    torch,
+)
+
+RATE, DECAY, LATENTS = 1e-3, 2.0, 4
+
+
+def quantized(codebook, continuous):
+    """Algorithm 1: latents, quantization and commitment losses of each sample."""
+    distances = (continuous[:, :, None] - codebook[None]).abs()
+    z = torch.gather(
+        codebook.expand(len(continuous), -1, -1), 2, distances.argmin(2, keepdim=True)
+    )[..., 0]
+    quantize = ((continuous.detach() - z) ** 2).sum(1)
+    commit = ((continuous - z.detach()) ** 2).sum(1)
+    return continuous + (z - continuous).detach(), quantize, commit
+
+
+@pytest.mark.parametrize(
+    "reduction", ["sum", pytest.param("mean", marks=pytest.mark.slow)]
+)
+def test_golden_steps(reduction):
+    keras.utils.set_random_seed(0)
+    options = {"preserving_layers": 0}
+    model = models.build(
+        "qlae",
+        (16, 16, 3),
+        LATENTS,
+        width=0.125,
+        encoder_options=options,
+        decoder_options=options,
+        loss_reduction=reduction,
+        weight_decay=DECAY,
+        learning_rate=RATE,
+    )
+    model.compile(run_eagerly=True)
+    weights = Weights(
+        encoder=model.encoder.trainable_variables,
+        decoder=model.decoder.trainable_variables,
+    )
+    adam = adam_with_decay(
+        weights, ("encoder", "decoder"), DECAY, lr=RATE, betas=(0.9, 0.99)
+    )
+    for step in range(2):
+        images, x = batch(16, 8, seed=step)
+        logs = model.train_on_batch(images, return_dict=True)
+        w, of_decoder = weights.part("encoder"), weights.part("decoder")
+        _, continuous = networks.style_encoder(w, x, stages=2)
+        codebook = w("quantizer/codebook")[..., 0]
+        z, quantize, commit = quantized(codebook, continuous)
+        if reduction == "mean":
+            quantize, commit = quantize / LATENTS, commit / LATENTS
+        logits = networks.style_decoder(of_decoder, z, stages=2)
+        probability = torch.sigmoid(logits)
+        error = -(x * probability.log() + (1 - x) * (1 - probability).log()).mean()
+        loss = error + 0.01 * quantize.mean() + 0.01 * commit.mean()
+        weights.zero_grad()
+        loss.backward()
+        adam.step()
+        model.reset_metrics()
+        check_logs(
+            logs,
+            loss=loss,
+            reconstruction=error,
+            quantizer_quantize_loss=quantize.mean(),
+            quantizer_commit_loss=commit.mean(),
+        )
+        weights.check((model.optimizer, adam))
