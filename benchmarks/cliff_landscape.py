@@ -7,12 +7,8 @@ onto two directions; the univariate term of the criterion must be least at 0 and
 degrees, the bivariate term at the pair of both (Barin-Pacela et al. 2025, appendix D).
 """
 
-import os
 from pathlib import Path
 from typing import Any
-
-os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
 

@@ -9,10 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-# Must be set before TensorFlow loads; the Makefile gives the reason.
-os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
 Side = Callable[[], object]
 Row = dict[str, object]
 
@@ -145,10 +141,12 @@ def machine() -> str:
     """One line that names the machine and the versions of what was measured."""
     from importlib.metadata import PackageNotFoundError, version
 
+    from experiments.settings.environment import onednn_enabled
     from experiments.storage.provenance import processor
 
     parts = [
         f"{processor()}, {os.cpu_count()} cores",
+        f"oneDNN {'on' if onednn_enabled() else 'off'}",
         f"Python {sys.version.split()[0]}",
     ]
     for package in ("tensorflow", "keras", "torch", "vector-quantize-pytorch"):

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
 import numpy as np
 from absl import app, flags
+
+from experiments.settings.environment import load_tensorflow
 
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("steps", 2500, "Training steps of each of the two models.")
@@ -40,6 +40,7 @@ METHODS: dict[str, dict[str, Any]] = {
 
 
 def main(_: Any) -> None:
+    load_tensorflow()
     use_all_cores()
     from qlayers import datasets
 

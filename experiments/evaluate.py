@@ -12,7 +12,6 @@ from absl import flags
 
 from experiments.settings import command_line
 from experiments.settings.command_line import define_workdir, launch
-from experiments.storage.run_directory import RunDirectory
 
 FLAGS = flags.FLAGS
 define_workdir("Folder of the run.")
@@ -27,6 +26,8 @@ flags.DEFINE_bool("dry_run", False, "Say what would be scored and stop.")
 
 
 def main(arguments: Sequence[str]) -> int | None:
+    from experiments.storage.run_directory import RunDirectory
+
     directory = RunDirectory(FLAGS.workdir)
     config = directory.load_config()
     if FLAGS.dry_run:

@@ -14,12 +14,9 @@ from typing import Any
 from absl import flags
 
 from experiments.settings.command_line import launch
-from qlayers import datasets
+from experiments.settings.names import PUBLISHED_DATASETS
 
-_NAMES = [
-    name for name in datasets.names() if datasets.info(name).files and name != "folder"
-]
-_DATASET = flags.DEFINE_enum("dataset", None, _NAMES, "What to prepare.")
+_DATASET = flags.DEFINE_enum("dataset", None, PUBLISHED_DATASETS, "What to prepare.")
 _DATA_DIR = flags.DEFINE_string(
     "data_dir", None, "Where prepared datasets are kept. Default: TFDS's."
 )
@@ -35,7 +32,7 @@ _ALLOW_PARTIAL = flags.DEFINE_bool(
 )
 _DRY_RUN = flags.DEFINE_bool("dry_run", False, "Say what is needed and stop.")
 flags.register_validator(
-    "dataset", bool, message=f"Name a dataset: --dataset={_NAMES[0]}."
+    "dataset", bool, message=f"Name a dataset: --dataset={PUBLISHED_DATASETS[0]}."
 )
 
 
@@ -49,6 +46,8 @@ def main(arguments: Sequence[str]) -> None:
             print(f"  {line}")
         print("Nothing was written.")
         return
+    from qlayers import datasets
+
     given: dict[str, Any] = {
         "manual_dir": _MANUAL_DIR.value,
         "file": _FILE.value,

@@ -6,26 +6,12 @@
 Writes `report.md`, `report.json` and `report.html` (one file, opens anywhere).
 """
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
 from absl import flags
 
-from experiments.reporting.page import make_page
-from experiments.reporting.summary import (
-    Group,
-    find_runs,
-    format_table,
-    group_runs,
-    passes_filter,
-    table_notes,
-    table_rows,
-)
 from experiments.settings.command_line import launch
-from experiments.storage.files import write_json
-from experiments.storage.run_directory import RunDirectory
-from qlayers.files import write_text
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("workdir", None, "Folders of runs or sweeps.", required=True)
@@ -37,6 +23,15 @@ flags.DEFINE_integer(
 
 
 def main(arguments: Sequence[str]) -> int | None:
+    from experiments.reporting.report_files import write_report
+    from experiments.reporting.summary import (
+        find_runs,
+        format_table,
+        group_runs,
+        table_notes,
+        table_rows,
+    )
+
     finished, unfinished = find_runs(FLAGS.workdir)
     if not finished:
         raise ValueError(
@@ -57,46 +52,11 @@ def main(arguments: Sequence[str]) -> int | None:
 
 
 def _why(path: Path) -> str:
+    from experiments.storage.run_directory import RunDirectory
+
     status = RunDirectory(path).load_status()
     reason = status.get("reason", status.get("state"))
     return f" ({reason})" if reason in ("diverged", "failed") else ""
-
-
-def _escaped(cell: str) -> str:
-    """A cell that stays one and becomes no HTML, whatever a run's files call things."""
-    for character, text in (
-        ("\\", "\\\\"),
-        ("|", "\\|"),
-        ("&", "&amp;"),
-        ("<", "&lt;"),
-    ):
-        cell = cell.replace(character, text)
-    return cell.replace("\r", " ").replace("\n", " ")
-
-
-def write_report(
-    groups: Sequence[Group], folder: Path, title: str, runs_per_group: int = 1
-) -> None:
-    """Writes the table as Markdown and JSON, and the page."""
-    headings, rows = table_rows(groups)
-    table = format_table(headings, [[*map(_escaped, row)] for row in rows])
-    notes = [f"- {_escaped(note)}\n" for note in table_notes(groups)]
-    write_text(folder / "report.md", "\n".join([table, "", *notes]))
-    write_text(folder / "report.html", make_page(groups, title, runs_per_group))
-    records = [
-        {
-            "dataset": group.dataset,
-            "model": group.label,
-            "runs": [str(run.path) for run in group.runs],
-            "scores": {
-                name: dataclasses.asdict(value) for name, value in group.scores.items()
-            },
-            "passed_filter": [passes_filter(run.metrics) for run in group.runs],
-            "papers": [paper.to_dict() for paper in group.papers],
-        }
-        for group in groups
-    ]
-    write_json(folder / "report.json", records)
 
 
 if __name__ == "__main__":

@@ -10,23 +10,18 @@ disentanglement, a useful UDR positively. Writes `select.md` and `select.json`.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from absl import flags
 
-from experiments.reporting.ranking import (
-    CRITERIA,
-    rank_runs,
-    ranking_text,
-    trained_runs,
-)
-from experiments.reporting.summary import FinishedRun, find_runs, group_runs
 from experiments.settings.command_line import launch
-from experiments.storage.files import write_json
-from qlayers.files import write_text
+
+if TYPE_CHECKING:
+    from experiments.reporting.summary import FinishedRun
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("workdir", None, "Folders of runs or sweeps.", required=True)
-flags.DEFINE_enum("by", "gap", sorted(CRITERIA), "Criterion of the order.")
+flags.DEFINE_enum("by", "gap", ["gap", "udr"], "Criterion of the order.")
 flags.DEFINE_bool(
     "udr", True, "Whether to compute UDR, which encodes images with every model."
 )
@@ -38,6 +33,16 @@ flags.DEFINE_string("output", None, "Folder to write to. Default: the first work
 
 
 def main(arguments: Sequence[str]) -> int | None:
+    from experiments.reporting.ranking import (
+        CRITERIA,
+        rank_runs,
+        ranking_text,
+        trained_runs,
+    )
+    from experiments.reporting.summary import find_runs
+    from experiments.storage.files import write_json
+    from qlayers.files import write_text
+
     finished, unfinished = find_runs(FLAGS.workdir)
     runs, untrained = trained_runs(finished)
     if not runs:
@@ -63,8 +68,9 @@ def main(arguments: Sequence[str]) -> int | None:
     return None
 
 
-def _agreement(runs: Sequence[FinishedRun]) -> dict[Path, float]:
+def _agreement(runs: "Sequence[FinishedRun]") -> dict[Path, float]:
     """UDR of every run that has others of the same settings."""
+    from experiments.reporting.summary import group_runs
     from experiments.running.agreement import run_agreement
 
     found: dict[Path, float] = {}

@@ -11,27 +11,22 @@ more; the others go on. Flags of `experiments.train` apply to every run.
 import functools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from absl import flags
 
 from experiments.settings import command_line, run_flags
+from experiments.settings.choices import ENGINES
 from experiments.settings.command_line import define_workdir, launch
+from experiments.settings.names import dataset_names
 from experiments.settings.run_flags import (
     define_run_flags,
     described_methods,
     settings_from_flags,
 )
-from experiments.sweeps.engines import (
-    ENGINES,
-    Engine,
-    check_engine,
-    run_local,
-    run_ray,
-)
-from experiments.sweeps.plan import parse_grid, parse_seeds, plan_sweep
-from experiments.sweeps.run_sweep import run_sweep
-from experiments.sweeps.trial_process import run_trial
-from qlayers import datasets
+
+if TYPE_CHECKING:
+    from experiments.sweeps.engines import Engine
 
 FLAGS = flags.FLAGS
 define_run_flags(with_names=False)
@@ -39,7 +34,7 @@ for module in (run_flags, command_line):
     flags.adopt_module_key_flags(module)  # so that --help lists them
 flags.DEFINE_list("methods", ["qlae"], f"What to train.{described_methods()}")
 flags.DEFINE_list(
-    "datasets", ["mini_shapes3d"], f"Any of: {', '.join(sorted(datasets.names()))}."
+    "datasets", ["mini_shapes3d"], f"Any of: {', '.join(dataset_names())}."
 )
 flags.DEFINE_list("seeds", ["0"], "Seeds of the runs.")
 flags.DEFINE_multi_string("grid", [], "A hyperparameter to vary: --grid=beta=1,3,10")
@@ -56,6 +51,10 @@ flags.DEFINE_bool("dry_run", False, "List the trials and stop.")
 
 
 def main(arguments: Sequence[str]) -> int | None:
+    from experiments.sweeps.engines import check_engine
+    from experiments.sweeps.plan import parse_grid, parse_seeds, plan_sweep
+    from experiments.sweeps.run_sweep import run_sweep
+
     settings, hyperparameters = settings_from_flags(FLAGS)
     trials = plan_sweep(
         FLAGS.methods,
@@ -81,7 +80,10 @@ def main(arguments: Sequence[str]) -> int | None:
     return 1 if failed else 0
 
 
-def _engine() -> Engine:
+def _engine() -> "Engine":
+    from experiments.sweeps.engines import run_local, run_ray
+    from experiments.sweeps.trial_process import run_trial
+
     if FLAGS.engine == "ray":
         return functools.partial(
             run_ray,

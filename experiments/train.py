@@ -16,7 +16,6 @@ from absl import flags
 
 from experiments.settings import command_line, run_flags
 from experiments.settings.command_line import define_workdir, exit_code, launch
-from experiments.settings.config import resolve
 from experiments.settings.run_flags import (
     define_reproduce_flags,
     define_run_flags,
@@ -39,6 +38,8 @@ def main(arguments: Sequence[str]) -> int | None:
     if FLAGS.reproduce == "list":
         print(list_of_rows())
         return None
+    from experiments.settings.config import resolve
+
     settings, hyperparameters = settings_from_flags(FLAGS)
     config = resolve(
         *recipe_from_flags(FLAGS),

@@ -10,3 +10,7 @@ interrupted study goes on where it stopped, and writes `studies/results/NAME.jso
 pictures in `docs/images/`; `python -m studies.tables` makes `docs/results.md` of the
 records. `--quick` runs a tiny version that touches none of them.
 """
+
+from experiments.settings.environment import set_defaults
+
+set_defaults()

@@ -417,6 +417,7 @@ def machine() -> dict[str, Any]:
         "system": platform.system(),
         "python": found["python"],
         "packages": found["packages"],
+        "onednn": found["onednn"],
     }
 
 

@@ -111,8 +111,12 @@ class Board:
 
 
 def hyperparameter_row(config: RunConfig) -> dict[str, Any]:
-    """The settings that a reader compares, in one level."""
+    """The settings that a reader compares, in one level.
+
+    TensorBoard sorts them by name: capital letters put a run's own settings, and the
+    method among the first, before the many hyperparameters.
+    """
     names = ["method", "dataset", "seed", "steps", "batch_size", "image_size"]
     names += ["num_latents", "network", "width"]
-    row = {name: getattr(config, name) for name in names}
+    row = {name.capitalize(): getattr(config, name) for name in names}
     return {**row, **config.hyperparameters}

@@ -12,6 +12,7 @@ import keras
 from experiments.running.checkpoint_choice import CheckpointChoice
 from experiments.running.evaluation import evaluate_model, selection_sample
 from experiments.running.export import export
+from experiments.running.header import changed_arithmetic, header
 from experiments.running.scoring import score_run
 from experiments.running.setup import (
     build_model,
@@ -78,6 +79,8 @@ class TrainingRun:
         check_replicas(self.config, strategy)
         self.writes = is_chief(strategy)
         is_new = not self.directory.config_file.exists()
+        # Read now: a longer run writes its own provenance.
+        self.warning = None if is_new else changed_arithmetic(self.directory)
         if is_new:
             # First of all: if data or model fail, nothing has been written.
             self._build(strategy)
@@ -108,6 +111,7 @@ class TrainingRun:
 
     def _run(self, strategy: Any) -> str:
         model = self.model
+        self.report(header(self.config, self.dataset, model, self.directory))
         if self.writes:
             self.directory.start(self.config)
             self.directory.forget_divergence()
@@ -121,7 +125,7 @@ class TrainingRun:
         )
         start = loop.restore()
         if start:
-            self.report(f"Continuing {self.directory.path} from step {start}.")
+            self._continue_from(start)
         stream = make_stream(self.config, self.dataset, start)
         with sigterm_sets(self._stop):
             outcome = loop.run(distribute(stream, strategy))
@@ -134,6 +138,11 @@ class TrainingRun:
         elif self.writes:
             self._finish()
         return outcome
+
+    def _continue_from(self, step: int) -> None:
+        self.report(f"Continuing {self.directory.path} from step {step}.")
+        if self.warning is not None:
+            self.report(self.warning)
 
     def _record_divergence(self, guard: StopOnNonFinite) -> None:
         record = {

@@ -3,7 +3,9 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from absl import app, flags
+from absl import app, flags, logging
+
+from experiments.settings.environment import load_tensorflow
 
 # Flags that are defined here belong to the command: its --help lists them.
 flags.disclaim_key_flags()
@@ -23,6 +25,9 @@ def launch(main: Callable[[Sequence[str]], int | None]) -> None:
     def guarded(arguments: Sequence[str]) -> int | None:
         if len(arguments) > 1:
             return _complain(f"Unexpected arguments: {' '.join(arguments[1:])}.")
+        if not flags.FLAGS["verbosity"].present:
+            logging.set_verbosity(logging.ERROR)  # TFDS tells what concerns nobody
+        load_tensorflow()
         try:
             return main(arguments)
         except (ValueError, TypeError, FloatingPointError, OSError) as error:

@@ -5,36 +5,33 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
+from experiments.settings.choices import (
+    CHOICES,
+    PROFILES,
+    Jit,
+    Metrics,
+    Precision,
+    Protocol,
+    Selection,
+    Strategy,
+)
+from experiments.settings.extensions import load_extensions
 from experiments.settings.hyperparameters import (
     check_known,
     check_values,
     resolve_schedules,
 )
 from experiments.settings.published import row_of_profile
-from experiments.settings.recipes import PROFILES, recipe
+from experiments.settings.recipes import recipe
 from models import METHODS, Method
 from models.networks.choice import FAMILIES, NetworkName
 from qlayers import datasets
 from qlayers.datasets import DatasetInfo
 
-Selection = Literal["infom", "straight_through_gap", "last"]
-Strategy = Literal["none", "mirrored", "multiworker"]
-Precision = Literal["none", "float16", "bfloat16"]
-Jit = Literal["auto", "on", "off"]
-Metrics = Literal["fast", "standard", "all"]
-Protocol = Literal["paper", "standalone", "tripod"]
-# Field of `RunConfig` -> what it may be.
-CHOICES: dict[str, tuple[str, ...]] = {
-    "network": get_args(NetworkName),
-    "select": get_args(Selection),
-    "strategy": get_args(Strategy),
-    "mixed_precision": get_args(Precision),
-    "jit": get_args(Jit),
-    "metrics": get_args(Metrics),
-    "protocol": get_args(Protocol),
-}
+# Before a name is looked up.
+load_extensions()
 
 # Latents where nothing is known about the factors.
 _NUM_LATENTS = 10

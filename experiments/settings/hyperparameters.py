@@ -6,10 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import keras
-
-from models import METHODS
-
 _NOT_NEGATIVE = ("weight_decay", "beta_1", "beta_2", "clip_value")
 
 _SCHEDULE = re.compile(r"^(cosine|exponential)\(([^,()]+),([^,()]+)(?:,([^,()]+))?\)$")
@@ -17,6 +13,8 @@ _SCHEDULE = re.compile(r"^(cosine|exponential)\(([^,()]+),([^,()]+)(?:,([^,()]+)
 
 def check_known(method: str, names: Mapping[str, Any]) -> None:
     """Raises a ValueError that lists what there is, if a name is unknown."""
+    from models import METHODS
+
     known = METHODS[method].hyperparameters()
     unknown = sorted(set(names) - set(known))
     if unknown:
@@ -96,7 +94,8 @@ def _schedule(value: Any, steps: int) -> Any:
     length = int(float(match[4])) if match[4] else steps
     if min(first, last, length) <= 0:
         raise ValueError(f"A schedule needs positive values, received {value!r}.")
-    schedules = keras.optimizers.schedules
+    from keras.optimizers import schedules
+
     if kind == "cosine":
         made = schedules.CosineDecay(first, decay_steps=length, alpha=last / first)
     else:

@@ -22,8 +22,6 @@ from experiments.settings.recipes_cpu import (
 from models import METHODS
 from qlayers import datasets
 
-PROFILES = ("paper", "cpu")
-
 # What a row may set besides hyperparameters.
 SETTINGS = (
     "steps",

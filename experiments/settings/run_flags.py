@@ -4,13 +4,15 @@ from typing import Any, get_args
 
 from absl import flags
 
-from experiments.settings.config import CHOICES
+from experiments.settings.choices import CHOICES, PROFILES
 from experiments.settings.hyperparameters import parse_assignment, parse_value
+from experiments.settings.names import (
+    dataset_names,
+    method_names,
+    methods_by_paper,
+)
 from experiments.settings.published import find, profile_of, published_rows
 from experiments.settings.published.record import Variant
-from experiments.settings.recipes import PROFILES
-from models import METHODS
-from qlayers import datasets
 
 _HYPERPARAMETERS = {
     "learning_rate": "Learning rate, or a schedule: cosine(1e-3,1e-5).",
@@ -32,10 +34,10 @@ def define_run_flags(with_names: bool = True) -> None:
     """
     if with_names:
         flags.DEFINE_enum(
-            "method", "qlae", sorted(METHODS), f"What to train.{described_methods()}"
+            "method", "qlae", method_names(), f"What to train.{described_methods()}"
         )
         flags.DEFINE_enum(
-            "dataset", "mini_shapes3d", sorted(datasets.names()), "What to train on."
+            "dataset", "mini_shapes3d", dataset_names(), "What to train on."
         )
         flags.DEFINE_integer("seed", 0, "Seed of weights, noise and data order.")
     flags.DEFINE_enum(
@@ -186,10 +188,7 @@ def list_of_rows() -> str:
 
 def described_methods() -> str:
     """Names of the methods, sorted by their papers."""
-    papers: dict[str, list[str]] = {}
-    for method in METHODS.values():
-        title = method.paper.title if method.paper else "Without a paper"
-        papers.setdefault(title, []).append(method.name)
+    papers = methods_by_paper()
     return "".join(f"\n  {title}: {', '.join(of)}." for title, of in papers.items())
 
 

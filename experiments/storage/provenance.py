@@ -21,6 +21,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 def provenance() -> dict[str, Any]:
     """Versions by name; the code's is that of git where the checkout has one."""
+    from experiments.settings.environment import onednn_enabled
     from qlayers.version import __version__
 
     packages = {"qlayers": __version__}
@@ -34,6 +35,7 @@ def provenance() -> dict[str, Any]:
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "packages": packages,
+        "onednn": onednn_enabled(),
     }
 
 

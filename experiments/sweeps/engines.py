@@ -8,7 +8,6 @@ from typing import Any
 
 from experiments.sweeps.trial_process import run_trial
 
-ENGINES = ("local", "ray")
 Ended = tuple[Path, dict[str, Any]]
 Run = Callable[[Path], dict[str, Any]]
 # Runs the trials of these folders; yields `(folder, status)` of each as it ends.

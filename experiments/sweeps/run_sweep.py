@@ -65,5 +65,5 @@ def _write_columns(trials: Sequence[Trial], root: Path) -> None:
     from qlayers.callbacks import write_hyperparameter_columns
 
     if not any(root.glob("events*")):
-        names = {name for t in trials for name in hyperparameter_row(t.config)}
-        write_hyperparameter_columns(root, sorted(names), list(COLUMNS))
+        rows = [hyperparameter_row(trial.config) for trial in trials]
+        write_hyperparameter_columns(root, rows, list(COLUMNS))

@@ -12,7 +12,6 @@ from absl import flags
 
 from experiments.settings import command_line
 from experiments.settings.command_line import define_workdir, exit_code, launch
-from experiments.storage.run_directory import RunDirectory
 
 FLAGS = flags.FLAGS
 define_workdir("Folder of the trial.")
@@ -21,9 +20,10 @@ flags.DEFINE_bool("pictures", True, "Write TensorBoard files and pictures.")
 
 
 def main(arguments: Sequence[str]) -> int | None:
-    config = RunDirectory(FLAGS.workdir).load_config()
     from experiments.running.training_run import TrainingRun
+    from experiments.storage.run_directory import RunDirectory
 
+    config = RunDirectory(FLAGS.workdir).load_config()
     outcome = TrainingRun(config, FLAGS.workdir, pictures=FLAGS.pictures).run()
     return exit_code(outcome)
 

@@ -219,7 +219,6 @@ def test_hyperparameters(tmp_path):
 
     values = {"beta": 3.0, "method": "vae", "off": None, "units": [1, 2]}
     write_hyperparameters(tmp_path / "0", values, {"mig/mig": 0.5}, 100)
-    write_hyperparameter_columns(tmp_path, ["beta", "method"], ["mig/mig"])
     assert scalars(tmp_path / "0")[100, "final/mig/mig"] == 0.5
     (start,) = [
         value.metadata.plugin_data.content
@@ -230,6 +229,65 @@ def test_hyperparameters(tmp_path):
     assert dict(data.hparams)["beta"].number_value == 3.0
     assert "off" not in data.hparams
     assert data.hparams["units"].string_value == "[1, 2]"
+
+
+def hparams_page(folder):
+    """What TensorBoard's own HParams plugin tells its page: columns and rows."""
+    from tensorboard.backend.event_processing.data_provider import (
+        MultiplexerDataProvider,
+    )
+    from tensorboard.backend.event_processing.plugin_event_multiplexer import (
+        EventMultiplexer,
+    )
+    from tensorboard.context import RequestContext
+    from tensorboard.plugins.base_plugin import TBContext
+    from tensorboard.plugins.hparams import (
+        api_pb2,
+        backend_context,
+        get_experiment,
+        list_session_groups,
+    )
+
+    events = EventMultiplexer().AddRunsFromDirectory(str(folder)).Reload()
+    provider = MultiplexerDataProvider(events, str(folder))
+    context = backend_context.Context(TBContext(data_provider=provider))
+    asked = (RequestContext(), context, "")
+    columns = get_experiment.Handler(
+        *asked, api_pb2.GetExperimentRequest(include_metrics=True)
+    ).run()
+    rows = list_session_groups.Handler(
+        *asked,
+        api_pb2.ListSessionGroupsRequest(
+            start_index=0,
+            slice_size=100,
+            include_metrics=True,
+            allowed_statuses=[api_pb2.STATUS_UNKNOWN],
+        ),
+    ).run()
+    return columns, rows.session_groups
+
+
+@pytest.mark.parametrize("with_columns", [True, False])
+def test_hparams_page_names_each_run_once_and_shows_the_method(tmp_path, with_columns):
+    kept = {"beta": 3.0, "alpha": "x", "Seed": 0, "flag": True}
+    rows = [{"Method": method, **kept} for method in ("vae", "ae", "ae")]
+    if with_columns:
+        write_hyperparameter_columns(tmp_path, rows, ["mig/mig"])
+    for name, row in zip("abc", rows, strict=True):  # b and c do not differ
+        for _ in range(2):  # as a run that is scored again
+            write_hyperparameters(tmp_path / name, row, {"mig/mig": 0.5}, 100)
+    columns, groups = hparams_page(tmp_path)
+    names = sorted(group.name for group in groups)
+    assert names == [f"{tmp_path.name}/{name}" for name in "abc"]
+    assert all(len(group.sessions) == 1 for group in groups)
+    infos = {info.name: info for info in columns.hparam_infos}
+    assert set(infos) == set(rows[0])
+    # The page shows the first five, those that differ before the others.
+    shown = sorted(columns.hparam_infos, key=lambda info: not info.differs)
+    assert shown[0].name == "Method"
+    assert set(infos["Method"].domain_discrete) == {"ae", "vae"}
+    assert infos["beta"].domain_interval.min_value == 3.0
+    assert [m.name.tag for m in columns.metric_infos] == ["final/mig/mig"]
 
 
 def test_grids():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from experiments import show_data
+from experiments.reporting import data_sheets
 from qlayers import datasets
 from tests.conftest import ROOT
 from tests.datasets import published_files
@@ -23,7 +23,7 @@ def test_tiles_stand_where_they_should():
     images = np.arange(5, dtype=np.uint8)[:, None, None, None] * np.ones(
         (5, 4, 3, 1), np.uint8
     )
-    sheet = show_data.sheet_of(images, columns=2, gap=1)
+    sheet = data_sheets.sheet_of(images, columns=2, gap=1)
     assert sheet.shape == (3 * 5 + 1, 2 * 4 + 1, 3)
     for number in range(5):
         top, left = 1 + number // 2 * 5, 1 + number % 2 * 4
@@ -32,7 +32,7 @@ def test_tiles_stand_where_they_should():
 
 
 def test_each_row_varies_one_factor(dataset):
-    sources, used = show_data.traversal_sources(dataset, 10, seed=1)
+    sources, used = data_sheets.traversal_sources(dataset, 10, seed=1)
     assert sources.shape == (6, 10, 6)
     assert used.sum(axis=1).tolist() == [10, 10, 10, 8, 4, 10]
     for factor in range(6):
@@ -44,11 +44,11 @@ def test_each_row_varies_one_factor(dataset):
 
 
 def test_sheets_contain_the_images(dataset):
-    sheet = show_data.contact_sheet(dataset, 2, 3, seed=4)
+    sheet = data_sheets.contact_sheet(dataset, 2, 3, seed=4)
     _, images = dataset.sample(6, 4, dtype="uint8")
     np.testing.assert_array_equal(sheet[2:18, 2:18], images[0])
     np.testing.assert_array_equal(sheet[20:36, 38:54], images[5])
-    sheet = show_data.traversal_sheet(dataset, 10, seed=4)
+    sheet = data_sheets.traversal_sheet(dataset, 10, seed=4)
     assert sheet.shape[0] == 6 * 18 + 2
     assert sheet.shape[1] > 10 * 18 + 2
 
@@ -61,7 +61,7 @@ def test_partial_files_leave_gaps(tmp_path):
         file=tmp_path / "part.npz",
         allow_partial=True,
     )
-    sheet = show_data.traversal_sheet(dataset, 4, seed=0)
+    sheet = data_sheets.traversal_sheet(dataset, 4, seed=0)
     # Only the last two factors vary within the first 45 images.
     cells = sheet[2:, -4 * 66 :].reshape(7, 66, 4, 66, 3)[:, :64, :, :64]
     empty = np.all(cells == cells[0, 0, 3, 0, 0], axis=(1, 3, 4))
@@ -94,9 +94,8 @@ def test_command_writes_two_pictures(tmp_path):
 def test_own_images_with_gaps_and_without_labels(tmp_path):
     images = published_files.pictures(3, 8, 8, 3)
     labelled = datasets.from_arrays(images, [[0, 0], [1, 1], [0, 1]], ["a", "b"])
-    sheet = show_data.traversal_sheet(labelled, columns=2, seed=0)
+    sheet = data_sheets.traversal_sheet(labelled, columns=2, seed=0)
     assert sheet.shape[0] == 2 * (8 + 2) + 2
-    show_data.flags.FLAGS.mark_as_parsed()
     plain = datasets.from_arrays(images, name="plain")
-    written = show_data.save_sheets(plain, tmp_path)
+    written = data_sheets.save_sheets(plain, tmp_path)
     assert [path.name for path in written] == ["plain_contact.png"]

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 import models
-from experiments.report import write_report
 from experiments.reporting.model_page import ShownModel, model_page
+from experiments.reporting.report_files import write_report
 from experiments.reporting.summary import find_runs, group_runs
 from experiments.storage.files import read_json, write_json
 from qlayers import metrics

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from experiments.report import write_report
 from experiments.reporting.page import embed_json, make_page, make_table
+from experiments.reporting.report_files import write_report
 from experiments.reporting.run_payload import best_sources, heat_maps, verdict
 from experiments.reporting.run_pictures import picture_uri, read_index
 from experiments.reporting.summary import (

@@ -9,6 +9,7 @@ import pytest
 
 from experiments.running.training_loop import DIVERGED, FINISHED, STOPPED, TrainingLoop
 from experiments.running.training_run import NOTHING_TO_DO
+from experiments.settings.environment import onednn_enabled
 from experiments.storage.checkpoints import CheckpointStore, read_snapshot
 from experiments.storage.folder_lock import WorkdirInUseError
 from experiments.storage.run_directory import RunDirectory
@@ -106,11 +107,32 @@ def test_crashed_run_continues_bit_for_bit(whole_run, tmp_path, monkeypatch):
     checkpoint_at(monkeypatch, 5)
     crash_at(tiny_run(tmp_path), 8)
     assert '"step": 8' in (tmp_path / "history.jsonl").read_text()
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["provenance"]["onednn"] == onednn_enabled()
+    config["provenance"]["onednn"] = not onednn_enabled()
+    (tmp_path / "config.json").write_text(json.dumps(config))
     said = []
     again = tiny_run(tmp_path, said.append)
     assert again.run() == FINISHED
-    assert re.match(r"Continuing .* from step 5\.", said[0])
+    assert_header(said[0], again)
+    assert re.match(r"Continuing .* from step 5\.", said[1])
+    assert "results differ in rounding" in said[2]
     assert_same_result(whole_run, tmp_path)
+
+
+def assert_header(text, run):
+    """A run opens with what it is; the counts are Keras's own."""
+    rows = dict(line.split(maxsplit=1) for line in text.splitlines())
+    assert rows["method"].startswith("qlae (Hsu et al. 2023")
+    assert rows["dataset"].startswith("mini_shapes3d: 480,000 images of 32x32x3; floor")
+    encoder, decoder = (
+        sum(w.numpy().size for w in part.trainable_weights)
+        for part in (run.model.encoder, run.model.decoder)
+    )
+    assert f"encoder {encoder:,}, decoder {decoder:,}" in rows["networks"]
+    assert "4 latents, LatentQuantizer" in rows["networks"]
+    assert rows["training"].startswith("12 steps of 8 images")
+    assert rows["folder"].startswith(str(run.directory.path))
 
 
 def test_stopped_run_saves_and_continues(whole_run, tmp_path):
@@ -137,8 +159,8 @@ def test_damaged_checkpoint_falls_back(whole_run, tmp_path, monkeypatch):
     said = []
     again = tiny_run(tmp_path, said.append)
     assert again.run() == FINISHED
-    assert "step-000000007.npz is damaged" in said[0]
-    assert "from step 5" in said[1]
+    assert "step-000000007.npz is damaged" in said[1]
+    assert "from step 5" in said[2]
     assert_same_result(whole_run, tmp_path)
 
 

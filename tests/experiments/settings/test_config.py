@@ -6,12 +6,13 @@ import keras
 import numpy as np
 import pytest
 
+from experiments.settings.choices import PROFILES
 from experiments.settings.config import RunConfig, resolve
 from experiments.settings.hyperparameters import (
     parse_assignment,
     resolve_schedules,
 )
-from experiments.settings.recipes import PROFILES, recipe
+from experiments.settings.recipes import recipe
 from experiments.sweeps.engines import check_engine
 from experiments.sweeps.plan import parse_grid, parse_seeds, plan_sweep
 from models import METHODS
