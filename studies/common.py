@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import platform
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +37,7 @@ LEVEL = 0.95
 # Settings that make a run tiny, for `--quick`.
 QUICK: dict[str, Any] = {"steps": 2, "evaluate_every": 2, "log_every": 1}
 _SPENT = "spent.json"
+_KEPT = ("config.json", "metrics.json", _SPENT)
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -55,6 +57,9 @@ class Study:
         images: Folder of the pictures.
         workers: Trials at a time; each has one thread.
         options: All arguments, with those that the study added.
+        command: What starts it again.
+        keeps_scores: Whether settings and scores of finished runs are also kept beside
+            the record and taken from there: for studies that need no more of a run.
 
     Example:
 
@@ -72,6 +77,8 @@ class Study:
     images: Path
     workers: int = 1
     options: argparse.Namespace = field(default_factory=argparse.Namespace)
+    command: str = ""
+    keeps_scores: bool = False
     started: float = field(default_factory=time.perf_counter)
 
     @classmethod
@@ -104,7 +111,21 @@ class Study:
             given.images or images,
             given.workers,
             given,
+            f"python -m studies.{name}" + (" --quick" if given.quick else ""),
         )
+
+    def named(self, name: str, folder: str, command: str) -> "Study":
+        """The same study under another name, with runs in another folder.
+
+        Args:
+            name: Name of the record.
+            folder: Name of the folder of the runs, unless `--workdir` was given.
+            command: What starts it again.
+        """
+        own = self.quick or self.options.workdir
+        workdir = self.workdir if own else self.workdir.parent / folder
+        study = dataclasses.replace(self, name=name, workdir=workdir)
+        return dataclasses.replace(study, command=command)
 
     def run(
         self, trials: Sequence[Trial], start: Callable[..., Any] | None = None
@@ -120,13 +141,38 @@ class Study:
             os.environ.setdefault(name, "1")
         logging.getLogger("tensorflow").setLevel(logging.ERROR)
         start = start or (run_here if self.quick else run_apart)
-        run = functools.partial(_timed, start=start)
+        keep = self.kept if self.keeps_scores else None
+        run = functools.partial(_timed, start=start, keep=keep)
         engine = functools.partial(run_local, workers=self.workers, run=run)
-        failed = run_sweep(trials, self.workdir, engine=engine, pictures=False)
+        left = [trial for trial in trials if not self._is_kept(trial)]
+        failed = run_sweep(left, self.workdir, engine=engine, pictures=False)
         if failed:
             logs = "\n".join(f"  {folder / 'log.txt'}" for folder in failed)
             raise RuntimeError(f"{len(failed)} trials failed; their logs:\n{logs}")
-        return [load_run(self.workdir / trial.name) for trial in trials]
+        return [load_run(self.folder_of(trial)) for trial in trials]
+
+    @property
+    def kept(self) -> Path:
+        """Where settings and scores of finished runs are kept, beside the record.
+
+        They are small enough to be committed: a study then goes on from a fresh clone.
+        """
+        return self.results / "runs" / self.workdir.name
+
+    def folder_of(self, trial: Trial) -> Path:
+        """The folder of a finished run; what was kept if the run itself is gone."""
+        folder = self.workdir / trial.name
+        if not RunDirectory(folder).is_finished() and self._is_kept(trial):
+            return self.kept / trial.name
+        return folder
+
+    def _is_kept(self, trial: Trial) -> bool:
+        """Whether this very run is kept: same settings, not just the same name."""
+        folder = self.kept / trial.name
+        files = [folder / name for name in _KEPT]
+        if not self.keeps_scores or not all(file.exists() for file in files):
+            return False
+        return RunDirectory(folder).load_config() == trial.config
 
     def run_by_seed(
         self, planned: Mapping[str, Sequence[Trial]]
@@ -174,8 +220,7 @@ class Study:
             path,
             {
                 "study": self.name,
-                "command": f"python -m studies.{self.name}"
-                + (" --quick" if self.quick else ""),
+                "command": self.command,
                 "quick": self.quick,
                 "settings": settings,
                 "code": sorted(versions),
@@ -219,8 +264,10 @@ class Study:
         return path
 
 
-def _timed(folder: Path, start: Callable[..., Any]) -> dict[str, Any]:
-    """Runs a trial and adds to the time its folder has cost so far."""
+def _timed(
+    folder: Path, start: Callable[..., Any], keep: Path | None
+) -> dict[str, Any]:
+    """Runs a trial, adds to the time its folder has cost, and keeps its scores."""
     before, clock = read_spent(folder), time.perf_counter()
     processor, status = time.process_time(), {}
     try:
@@ -232,6 +279,10 @@ def _timed(folder: Path, start: Callable[..., Any]) -> dict[str, Any]:
             "cpu_seconds": before["cpu_seconds"] + used,
         }
         write_json(folder / _SPENT, spent)
+    if keep and status["state"] == "finished":
+        (keep / folder.name).mkdir(parents=True, exist_ok=True)
+        for name in _KEPT:
+            shutil.copyfile(folder / name, keep / folder.name / name)
     return {**status, "seconds": spent["seconds"]}
 
 

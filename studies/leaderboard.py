@@ -1,25 +1,31 @@
-"""Twenty methods on mini_shapes3d (tables 1 of QLAE, Tripod and FactorQVAE in spirit).
+"""All methods on mini_shapes3d (tables 1 of QLAE, Tripod and FactorQVAE in spirit).
 
-    python -m studies.leaderboard [--quick] [--steps=2500] [--seeds=0,1,2]
-        ["--entries=AE;QLAE"] [--select=last] [--no_tune]
+    python -m studies.leaderboard [--quick] [--regime=long] [--seeds=0,1,2,3,4]
+        ["--entries=AE;QLAE, ten values"] [--select=last] [--no_tune]
 
-Every method starts from its row of the `cpu` profile (`settings/recipes_cpu.py`),
-with half of its batch and the same number of steps; a GAN makes half as many, of
-several updates each.
+Every method starts from its row of the `cpu` profile (`settings/recipes_cpu.py`), with
+the same number of steps and the same share of its batch; a GAN makes half as many, of
+several updates each. Regime `long` has the budget of `claims.json`, in which AE and
+QLAE learn; `short` is a quick look with a sixth of its images.
 
 1. Tuning: the key weight of each method (`leaderboard_entries.py`) is chosen on a seed
-   of its own, with 0.6 of the steps. Of the candidates that reach 18 dB the one with
-   the best InfoM wins; if none does, the best PSNR. GANs do not copy images:
-   the best InfoM. Ablations take the value of the method they ablate.
+   of its own, with 0.6 of the steps. Of the candidates that reach a reconstruction at
+   which hues and places are plain to see, the one with the best InfoM wins; if none
+   does, the best PSNR. GANs do not copy images: the best InfoM. Ablations take the
+   value of the method they ablate.
 2. Scores: the chosen setting on the other seeds, after the last step (no checkpoint is
    picked by its score); InfoMEC, DCI, PSNR with 95 % t-intervals. All methods of one
    seed run before the next seed.
+3. Claims: those of `claims.json`, frozen before the runs, by its rule.
 
 `--no_tune` takes the recipes' weights. Both phases are trials of one sweep in one
-folder: the same command again goes on, and more seeds or entries only add runs.
+folder: the same command again goes on, and more seeds or entries only add runs. What a
+finished run scored is also kept in `studies/results/runs`, so that a study goes on
+from a fresh clone.
 """
 
 import argparse
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,49 +34,89 @@ from experiments.settings import scores
 from experiments.settings.config import resolve
 from experiments.settings.recipes_cpu import CPU_PSNR_THRESHOLDS
 from experiments.sweeps.plan import Trial, plan_sweep
-from studies.common import (
-    Study,
-    new_figure,
-    paired_difference,
-    renamed,
-    score_table,
-    summarise,
-)
-from studies.leaderboard_entries import ENTRIES, Entry
+from studies.claims import Claim, judge, load_claims
+from studies.common import Study, new_figure, renamed, score_table, summarise
+from studies.leaderboard_entries import ENTRIES, SHORT_ENTRIES, Entry
 
 DATASET = "mini_shapes3d"
-STEPS = 2_500
 TUNING_SHARE = 0.6  # of the steps
-BATCH_SHARE = 0.5  # of the recipe's batch
-TUNING_PSNR = 18.0  # dB: three hues and the shape's place are plain to see
-SEEDS = (0, 1, 2)
 TUNING_SEED = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Regime:
+    """A budget, and the rows that are trained with it.
+
+    Attributes:
+        name: Name of the record.
+        steps: Training steps.
+        batch_share: Share of the recipe's batch.
+        tuning_psnr: In dB; candidates below it are chosen by PSNR.
+        seeds: Seeds of the final runs.
+        entries: The rows.
+        claims: What the rows may confirm.
+    """
+
+    name: str
+    steps: int
+    batch_share: float
+    tuning_psnr: float
+    seeds: tuple[int, ...]
+    entries: tuple[Entry, ...]
+    claims: tuple[Claim, ...]
+
+
+_SHORT_CLAIMS = (
+    ("qlae", "QLAE", "AE", "infomec/modularity", 0.25),
+    ("tripod", "Tripod", "QLAE", "infomec/modularity", 0.0),
+    ("tripod", "Tripod", "QLAE", "infomec/compactness", 0.0),
+    ("tripod", "Tripod", "naive Tripod", "infomec/modularity", 0.0),
+    ("tripod", "Tripod", "Tripod, no NHP", "infomec/modularity", 0.0),
+    ("tripod", "Tripod", "Tripod, no KLM", "infomec/modularity", 0.0),
+    ("qlae", "QLAE", "QLAE, no weight decay", "infomec/modularity", 0.0),
+    ("qlae", "QLAE", "VQ-VAE", "infomec/modularity", 0.0),
+    ("qlae", "QLInfoWGAN-GP", "InfoWGAN-GP", "infomec/modularity", 0.0),
+    ("factor_qvae", "FactorQVAE", "QVAE", "dci/disentanglement", 0.0),
+    ("friede", "FactorDVAE", "D-VAE", "mig/mig", 0.0),
+)
+SHORT = Regime(
+    "leaderboard_short",
+    steps=2_500,
+    batch_share=0.5,
+    tuning_psnr=18.0,
+    seeds=(0, 1, 2),
+    entries=SHORT_ENTRIES,
+    claims=tuple(
+        Claim(
+            f"{first} > {second}", paper, "", "", first, second, score, "above", least
+        )
+        for paper, first, second, score, least in _SHORT_CLAIMS
+    ),
+)
+LONG = Regime(
+    "leaderboard",
+    steps=8_000,
+    batch_share=1.0,
+    tuning_psnr=20.0,
+    seeds=(0, 1, 2, 3, 4),
+    entries=ENTRIES,
+    claims=tuple(load_claims("leaderboard")),
+)
+REGIMES = {"short": SHORT, "long": LONG}
 THRESHOLD = CPU_PSNR_THRESHOLDS[DATASET]
 COLUMNS = {
     score: heading
     for score, heading in scores.COLUMNS.items()
     if score.startswith(("infomec/", "dci/", "psnr/psnr"))
 }
-# What the papers say: the first should score above the second, by at least this.
-CLAIMS = (
-    ("QLAE", "AE", "infomec/modularity", 0.25),
-    ("Tripod", "QLAE", "infomec/modularity", 0.0),
-    ("Tripod", "QLAE", "infomec/compactness", 0.0),
-    ("Tripod", "naive Tripod", "infomec/modularity", 0.0),
-    ("Tripod", "Tripod, no NHP", "infomec/modularity", 0.0),
-    ("Tripod", "Tripod, no KLM", "infomec/modularity", 0.0),
-    ("QLAE", "QLAE, no weight decay", "infomec/modularity", 0.0),
-    ("QLAE", "VQ-VAE", "infomec/modularity", 0.0),
-    ("QLInfoWGAN-GP", "InfoWGAN-GP", "infomec/modularity", 0.0),
-    ("FactorQVAE", "QVAE", "dci/disentanglement", 0.0),
-    ("FactorDVAE", "D-VAE", "mig/mig", 0.0),
-)
 _LOG_EVERY = 50
 QUICK = {"image_size": 16, "width": 0.125, "evaluation_size": 200, "metrics": "fast"}
 _QUICK_STEPS = 2
 
 
-def settings_of(entry: Entry, steps: int, select: str, quick: bool) -> dict[str, Any]:
+def settings_of(
+    entry: Entry, steps: int, batch_share: float, select: str, quick: bool
+) -> dict[str, Any]:
     """Settings of a run, beside the recipe's."""
     if entry.is_adversarial:
         steps = max(1, steps // 2)
@@ -80,7 +126,7 @@ def settings_of(entry: Entry, steps: int, select: str, quick: bool) -> dict[str,
         "steps": steps,
         "log_every": log_every,
         "evaluate_every": max(1, steps // evaluations // log_every) * log_every,
-        "batch_size": round(BATCH_SHARE * _recipe_batch(entry)),
+        "batch_size": round(batch_share * _recipe_batch(entry)),
         "threads": 1,
     }
     if select == "last" or (select == "infom" and entry.is_adversarial):
@@ -100,9 +146,12 @@ def plan_entry(
     settings: Mapping[str, Any],
     value: float | None,
     prefix: str,
+    shared: Mapping[str, Any] | None = None,
 ) -> list[Trial]:
     """Trials of a row with one value of its key weight; None leaves the recipe's."""
-    chosen = {} if value is None or entry.key is None else {entry.key: value}
+    chosen = dict(shared or {})
+    if value is not None and entry.key is not None:
+        chosen[entry.key] = value
     trials = plan_sweep(
         [entry.method],
         [DATASET],
@@ -115,34 +164,55 @@ def plan_entry(
     return renamed(trials, "-".join([prefix, *details]))
 
 
-def choose(entry: Entry, runs: Mapping[float, FinishedRun]) -> float:
+def choose(
+    entry: Entry, runs: Mapping[float, FinishedRun], tuning_psnr: float
+) -> float:
     """The candidate whose tuning run is best, see the module's text.
 
     Args:
         entry: The row.
         runs: Tuning run of each candidate.
+        tuning_psnr: See `Regime`.
     """
     found = {value: run.metrics["scores"] for value, run in runs.items()}
     quality = {v: s.get("psnr/psnr", float("-inf")) for v, s in found.items()}
     modularity = {v: s["infomec/modularity"] for v, s in found.items()}
     if entry.is_adversarial:
         return max(modularity, key=modularity.__getitem__)
-    passing = [value for value in found if quality[value] >= TUNING_PSNR]
+    passing = [value for value in found if quality[value] >= tuning_psnr]
     if passing:
         return max(passing, key=modularity.__getitem__)
     return max(quality, key=quality.__getitem__)
 
 
 def tune(
-    study: Study, entries: Sequence[Entry], steps: int, select: str
+    study: Study, entries: Sequence[Entry], regime: Regime, steps: int
 ) -> tuple[dict[str, Any], list[FinishedRun]]:
     """Runs the candidates of all rows (two with `--quick`) and chooses.
+
+    Rows that share another's weight come after it.
 
     Returns:
         The chosen value and all scores by label, and the tuning runs.
     """
+    found: dict[str, Any] = {}
+    runs: list[FinishedRun] = []
+    for shares in (False, True):
+        some = [e for e in entries if (e.shares is not None) == shares]
+        runs += _tune(study, some, regime, steps, found)
+    return found, runs
+
+
+def _tune(
+    study: Study,
+    entries: Sequence[Entry],
+    regime: Regime,
+    steps: int,
+    found: dict[str, Any],
+) -> list[FinishedRun]:
     last = 2 if study.quick else None
     wanted = [(e, e.candidates[:last]) for e in entries if e.candidates]
+    select, share = study.options.select, regime.batch_share
     trials = [
         trial
         for entry, candidates in wanted
@@ -150,19 +220,19 @@ def tune(
         for trial in plan_entry(
             entry,
             [TUNING_SEED],
-            settings_of(entry, steps, select, study.quick),
+            settings_of(entry, steps, share, select, study.quick),
             value,
             "tune",
+            _shared(entry, found),
         )
     ]
     runs = study.run(trials)
     left = iter(runs)
-    found: dict[str, Any] = {}
     for entry, candidates in wanted:
         tried = {value: next(left) for value in candidates}
         found[entry.label] = {
             "key": entry.key,
-            "chosen": choose(entry, tried),
+            "chosen": choose(entry, tried, regime.tuning_psnr),
             "seed": TUNING_SEED,
             "candidates": [
                 {
@@ -173,32 +243,14 @@ def tune(
                 for value, run in tried.items()
             ],
         }
-    return found, runs
+    return runs
 
 
-def judge(groups: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The papers' claims that can be checked with the rows at hand."""
-    judged = []
-    for first, second, score, least in CLAIMS:
-        if first not in groups or second not in groups:
-            continue
-        if (
-            score not in groups[first]["scores"]
-            or score not in groups[second]["scores"]
-        ):
-            continue
-        gap = paired_difference(groups[first], groups[second], score)
-        judged.append(
-            {
-                "claim": f"{first} above {second}",
-                "score": score,
-                "at_least": least,
-                "difference": gap["mean"],
-                "half_width": gap["half_width"],
-                "holds": gap["mean"] >= least,
-            }
-        )
-    return judged
+def _shared(entry: Entry, tuned: Mapping[str, Any]) -> dict[str, Any]:
+    """The weight of another row that this one has too."""
+    if entry.shares is None or entry.shares not in tuned:
+        return {}
+    return {tuned[entry.shares]["key"]: tuned[entry.shares]["chosen"]}
 
 
 def table(groups: Mapping[str, Mapping[str, Any]]) -> str:
@@ -237,7 +289,7 @@ def draw(study: Study, groups: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    known = [entry.label for entry in ENTRIES]
+    known = list(dict.fromkeys(e.label for r in REGIMES.values() for e in r.entries))
 
     def labels(text: str) -> list[str]:
         chosen = text.split(";")  # a label may hold a comma itself
@@ -246,9 +298,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
             raise argparse.ArgumentTypeError(f"unknown: {unknown}; known: {known}")
         return chosen
 
-    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--regime", choices=tuple(REGIMES), default="long")
     parser.add_argument("--seeds", type=lambda text: list(map(int, text.split(","))))
-    parser.add_argument("--entries", type=labels, help="labels; default: all twenty")
+    parser.add_argument("--entries", type=labels, help="labels; default: all")
     parser.add_argument(
         "--select",
         choices=("recipe", "last", "infom"),
@@ -260,61 +312,71 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(
     arguments: Sequence[str] | None = None,
-    name: str = "leaderboard",
-    seeds: Sequence[int] = SEEDS,
+    name: str | None = None,
+    seeds: Sequence[int] | None = None,
     rows: Sequence[str] | None = None,
 ) -> None:
     """Runs the study.
 
     Args:
         arguments: Arguments of the command line.
-        name: Name of the record.
-        seeds: Seeds to use if the arguments name none.
+        name: Name of the record; by default the regime's.
+        seeds: Seeds to use if the arguments name none; by default the regime's.
         rows: Labels to use if the arguments name none; None for all.
     """
-    description = "Twenty methods on mini_shapes3d."
-    study = Study.from_arguments(name, description, arguments, _add_options)
+    description = "All methods on mini_shapes3d."
+    study = Study.from_arguments("leaderboard", description, arguments, _add_options)
     given = study.options
-    steps = _QUICK_STEPS if study.quick else given.steps
-    seeds = given.seeds or list(seeds[:2] if study.quick else seeds)
+    regime = REGIMES[given.regime]
+    command = f"python -m studies.{name}" if name else study.command
+    if not name and regime is SHORT:
+        command += " --regime=short"
+    study = study.named(name or regime.name, regime.name, command)
+    study = dataclasses.replace(study, keeps_scores=True)
+    steps = _QUICK_STEPS if study.quick else regime.steps
+    seeds = given.seeds or list(seeds or regime.seeds)[: 2 if study.quick else None]
     rows = given.entries or rows
-    entries = [e for e in ENTRIES if not rows or e.label in rows]
+    entries = [e for e in regime.entries if not rows or e.label in rows]
     tuned: dict[str, Any] = {}
     tuning_runs: list[FinishedRun] = []
     if not given.no_tune:
-        parents = {e.parent for e in entries}
-        wanted = [e for e in ENTRIES if e in entries or e.label in parents]
+        needed = {label for e in entries for label in (e.parent, e.shares)}
+        wanted = [e for e in regime.entries if e in entries or e.label in needed]
         short = max(1, round(TUNING_SHARE * steps))
-        tuned, tuning_runs = tune(study, wanted, short, given.select)
+        tuned, tuning_runs = tune(study, wanted, regime, short)
     planned = {}
     for entry in entries:
         value = tuned.get(entry.parent or entry.label, {}).get("chosen")
-        settings = settings_of(entry, steps, given.select, study.quick)
-        planned[entry.label] = plan_entry(entry, seeds, settings, value, "final")
+        settings = settings_of(
+            entry, steps, regime.batch_share, given.select, study.quick
+        )
+        planned[entry.label] = plan_entry(
+            entry, seeds, settings, value, "final", _shared(entry, tuned)
+        )
     groups = {
         label: summarise(label, runs)
         for label, runs in study.run_by_seed(planned).items()
     }
     draw(study, groups)
-    claims = judge(groups)
+    claims = judge(regime.claims, groups)
     described = {
         "question": "Which method disentangles mini_shapes3d best at the same budget?",
         "dataset": DATASET,
         "profile": "cpu",
         "steps": steps,
-        "batch_share": BATCH_SHARE,
+        "regime": given.regime,
+        "batch_share": regime.batch_share,
         "seeds": seeds,
         "tuning_seed": TUNING_SEED,
         "tuning_share_of_steps": TUNING_SHARE,
-        "tuning_psnr": TUNING_PSNR,
+        "tuning_psnr": regime.tuning_psnr,
         "select": given.select,
     }
     findings = {"claims": claims, "tuning": tuned}
     study.write(described, list(groups.values()), findings, tuning_runs)
     print(table(groups))
     for claim in claims:
-        sign = "holds" if claim["holds"] else "does not hold"
-        print(f"{claim['claim']}, {claim['score']}: {claim['difference']:+.2f}, {sign}")
+        print(f"{claim['claim']}, {claim['score']}: {claim['verdict']}")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ class Entry:
         candidates: Values of `key` to try.
         fixed: Hyperparameters of this row, beside the recipe's.
         parent: Label of the row whose tuned value this one takes over, for ablations.
+        shares: Label of a row whose tuned weight this one has too, beside its own.
 
     Example:
 
@@ -31,6 +32,7 @@ class Entry:
     candidates: tuple[float, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     parent: str | None = None
+    shares: str | None = None
 
     @property
     def is_adversarial(self) -> bool:
@@ -39,8 +41,10 @@ class Entry:
 
 
 _DECAYS = (1e-3, 1e-2, 1e-1)
+_TEN = {"num_values": 10}  # as in QLAE's paper; the cpu recipe has four
 
-ENTRIES = (
+# Rows of both regimes: those in which four values a latent learn fast enough.
+SHORT_ENTRIES = (
     Entry("AE", "ae", "weight_decay", (0.0, 1e-3, 1e-2)),
     Entry("beta-VAE", "beta_vae", "beta", (1.0, 3.0, 10.0)),
     Entry("beta-TCVAE", "beta_tcvae", "beta", (1.0, 3.0, 10.0)),
@@ -67,4 +71,54 @@ ENTRIES = (
     Entry("HFS", "hfs", "hfs_weight", (1.0, 10.0, 100.0)),
     Entry("InfoWGAN-GP", "infowgan_gp", "weight_decay", (1e-4, 1e-3, 1e-2)),
     Entry("QLInfoWGAN-GP", "ql_infowgan_gp", "weight_decay", (1e-4, 1e-3, 1e-2)),
+)
+
+_OF_BOTH = {
+    entry.label: entry
+    for entry in SHORT_ENTRIES
+    if not entry.label.startswith(("QLAE", "Tripod", "naive Tripod", "FactorQVAE"))
+}
+
+# Rows of the long regime. Ablations differ from their method in one thing.
+ENTRIES = (
+    *_OF_BOTH.values(),
+    Entry("FactorVAE", "factor_vae", "tc_weight", (3.0, 10.0, 30.0)),
+    Entry("dVAE", "dvae", "kl_weight", (1e-4, 1e-3, 1e-2)),
+    # The divergence weight is that of QVAE, so that the total correlation is all that
+    # is added.
+    Entry("FactorQVAE", "factor_qvae", "tc_weight", (1e-5, 1e-4, 1e-3), shares="QVAE"),
+    Entry("QLAE, four values", "qlae", "weight_decay", (0.03, 0.1, 0.3)),
+    Entry("QLAE, ten values", "qlae", "weight_decay", (0.03, 0.1, 0.3), _TEN),
+    Entry(
+        "QLAE, global codebook",
+        "qlae_global",
+        "weight_decay",
+        fixed=_TEN,
+        parent="QLAE, ten values",
+    ),
+    Entry("QLAE, no weight decay", "qlae", fixed={**_TEN, "weight_decay": 0.0}),
+    Entry("Tripod", "tripod", "nhp_weight", (1e-4, 1e-3, 1e-2), _TEN),
+    Entry(
+        "Tripod, steps along latents",
+        "tripod",
+        "nhp_weight",
+        (1e-4, 1e-3, 1e-2),
+        {**_TEN, "directions": "coordinates"},
+    ),
+    Entry("naive Tripod", "tripod_naive", "hessian_weight", (1e-5, 1e-4, 1e-3), _TEN),
+    Entry("Tripod, no NHP", "tripod", fixed={**_TEN, "nhp_weight": 0.0}),
+    Entry(
+        "Tripod, no KLM",
+        "tripod",
+        "nhp_weight",
+        fixed={**_TEN, "klm_weight": 0.0},
+        parent="Tripod",
+    ),
+    Entry(
+        "Tripod, finer quantization",
+        "tripod",
+        "nhp_weight",
+        fixed={"num_values": 144},
+        parent="Tripod",
+    ),
 )

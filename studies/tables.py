@@ -5,14 +5,16 @@
 reads `studies/results/*.json` and writes `docs/results.md`; a test compares the two.
 """
 
+import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from experiments.reporting.summary import format_table
+from studies.claims import judge
 from studies.common import ROOT, as_text, score_table
-from studies.leaderboard import judge, table
+from studies.leaderboard import LONG, SHORT, Regime, table
 
 RESULTS = ROOT / "studies" / "results"
 PAGE = ROOT / "docs" / "results.md"
@@ -96,9 +98,9 @@ def penalty_noise_table(record: Record) -> str:
     return format_table(["model", "directions", *heads.values()], rows)
 
 
-def leaderboard_table(record: Record) -> str:
+def leaderboard_table(record: Record, regime: Regime) -> str:
     """Rows by InfoM, the papers' claims, and the weights that were chosen."""
-
+    groups = {group["label"]: group for group in record["groups"]}
     tuned = [
         [
             label,
@@ -112,8 +114,8 @@ def leaderboard_table(record: Record) -> str:
         for label, row in record["findings"]["tuning"].items()
     ]
     parts = [
-        table({group["label"]: group for group in record["groups"]}),
-        claims_table(record["findings"]["claims"]),
+        table(groups),
+        claims_table(judge(regime.claims, groups)),
         "Key weights, chosen on a seed of their own (candidate: InfoM):",
         format_table(["method", "weight", "tried", "chosen"], tuned),
     ]
@@ -121,19 +123,29 @@ def leaderboard_table(record: Record) -> str:
 
 
 def claims_table(claims: Sequence[Record]) -> str:
-    """A row for each claim, see `studies.leaderboard.judge`."""
+    """A row for each claim, see `studies.claims.judge`."""
     rows = [
         [
             claim["claim"],
             claim["score"].partition("/")[2],
             _signed(claim["difference"], claim["half_width"]),
-            f"≥ {claim['at_least']:g}",
-            "yes" if claim["holds"] else "no",
+            str(claim["seeds"]),
+            f"≥ {claim['least']:g}",
+            _verdict(claim),
         ]
         for claim in claims
     ]
-    heads = ["claim", "score", "difference, paired", "asked", "holds"]
+    heads = ["claim", "score", "difference, paired", "seeds", "asked", "verdict"]
     return format_table(heads, rows)
+
+
+def _verdict(claim: Record) -> str:
+    """The verdict, with what keeps a claim from being decided."""
+    if claim["missed"]:
+        return f"{claim['verdict']} ({'; '.join(claim['missed'])})"
+    if claim["seeds_to_decide"]:
+        return f"{claim['verdict']} (some {claim['seeds_to_decide']} seeds would do)"
+    return claim["verdict"]
 
 
 def pooled_claims(first: Record, second: Record) -> str:
@@ -145,7 +157,7 @@ def pooled_claims(first: Record, second: Record) -> str:
         if (label := group["label"]) in others
     }
     count = min(len(group["runs"]) for group in pooled.values())
-    return f"Over all {count} seeds:\n\n{claims_table(judge(pooled))}"
+    return f"Over all {count} seeds:\n\n{claims_table(judge(SHORT.claims, pooled))}"
 
 
 def _signed(difference: float, half_width: float | None) -> str:
@@ -155,8 +167,9 @@ def _signed(difference: float, half_width: float | None) -> str:
 
 TABLES: dict[str, Callable[[Record], str]] = {
     "cliff_synthetic": cliff_table,
-    "leaderboard": leaderboard_table,
-    "leaderboard_confirmation": leaderboard_table,
+    "leaderboard": functools.partial(leaderboard_table, regime=LONG),
+    "leaderboard_short": functools.partial(leaderboard_table, regime=SHORT),
+    "leaderboard_confirmation": functools.partial(leaderboard_table, regime=SHORT),
     "dsprites": dsprites_table,
     "penalty_noise": penalty_noise_table,
     "circles": lambda record: score_table(record["groups"], _CIRCLES),
@@ -189,8 +202,8 @@ def page(folder: Path = RESULTS) -> str:
         "BUILD_NOTES.md."
     )
     found = {name: section(records[name]) for name in TABLES if name in records}
-    if {"leaderboard", "leaderboard_confirmation"} <= set(found):
-        both = records["leaderboard"], records["leaderboard_confirmation"]
+    if {"leaderboard_short", "leaderboard_confirmation"} <= set(found):
+        both = records["leaderboard_short"], records["leaderboard_confirmation"]
         found["leaderboard_confirmation"] += f"\n\n{pooled_claims(*both)}"
     return "\n\n".join([head, *found.values()]) + "\n"
 

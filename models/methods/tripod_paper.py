@@ -25,6 +25,7 @@ def tripod(
     nhp_weight: Schedulable = 1e-2,
     regularized_layers: list[str] | None = None,
     aggregate: str = "joint",
+    directions: str = "random",
     num_perturbations: int = 2,
     batch_fraction: float = 1.0,
     step_interval: int = 1,
@@ -47,6 +48,8 @@ def tripod(
             regularized; by default the inner ones of the `"residual"` and `"style"`
             decoders (the paper leaves the image out), or the output of any other.
         aggregate: `"joint"` (paper) or `"per_output"` (public code).
+        directions: `"random"` (paper), or `"coordinates"` for the steadier estimate
+            of `NormalizedHessianPenalty`.
         num_perturbations: Random directions of each kind. The fewer, the noisier is
             the penalty's gradient; see `studies/penalty_noise.py`.
         batch_fraction: Share of the batch the penalty is computed on.
@@ -64,6 +67,7 @@ def tripod(
             nhp_weight,
             outputs=layers,
             aggregate=aggregate,
+            directions=directions,
             num_perturbations=num_perturbations,
             batch_fraction=batch_fraction,
             step_interval=step_interval,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -112,6 +113,27 @@ def test_only_what_is_missing_is_run_and_ends_the_same(finished):
     assert started == [runs[1].path]
     assert again[1].metrics["scores"] == runs[1].metrics["scores"]
     assert common.read_spent(runs[1].path)["seconds"] > before
+
+
+def test_kept_scores_serve_where_the_runs_are_gone(tmp_path):
+    arguments = ["--quick", f"--workdir={tmp_path / 'first'}", f"--results={tmp_path}"]
+    study = dataclasses.replace(
+        Study.from_arguments("x", "", arguments), keeps_scores=True
+    )
+    trials = plan_sweep(["hfs"], ["grid2d"], [3], settings=TINY)
+    (run,) = study.run(trials)
+    shutil.rmtree(study.workdir)
+
+    def refuse(folder, pictures):
+        raise AssertionError("trained again")
+
+    (kept,) = study.run(trials, start=refuse)
+    assert kept.metrics == run.metrics and kept.config == run.config
+    assert common.read_spent(kept.path)["seconds"] > 0
+    # A run of the same name with other settings is another run.
+    config = dataclasses.replace(trials[0].config, steps=3)
+    with pytest.raises(AssertionError, match="trained again"):
+        study.run([dataclasses.replace(trials[0], config=config)], start=refuse)
 
 
 def test_a_failed_trial_stops_the_study_and_names_its_log(finished, tmp_path):

@@ -15,7 +15,7 @@ from studies import (
     leaderboard_confirmation,
     penalty_noise,
 )
-from studies.leaderboard_entries import ENTRIES, Entry
+from studies.leaderboard_entries import ENTRIES, SHORT_ENTRIES, Entry
 from tests.studies.test_common import check_record
 
 
@@ -23,7 +23,7 @@ def run_twice(module, folder, monkeypatch, *arguments):
     """The record of a quick study, whose second start must train nothing."""
     arguments = ["--quick", f"--workdir={folder}", *arguments]
     module.main(arguments)
-    path = folder / f"{module.__name__.rpartition('.')[2]}.json"
+    (path,) = folder.glob("*.json")
     first = json.loads(path.read_text())
 
     def refuse(*given, **named):
@@ -209,9 +209,9 @@ def test_confirmation_takes_seeds_that_no_choice_has_seen(tmp_path, monkeypatch)
     assert record["study"] == "leaderboard_confirmation"
     seeds = [row["seed"] for row in record["groups"][0]["runs"]]
     assert seeds == list(leaderboard_confirmation.SEEDS[:2])
-    used = {*leaderboard.SEEDS, leaderboard.TUNING_SEED}
+    used = {*leaderboard.SHORT.seeds, leaderboard.TUNING_SEED}
     assert not used & set(leaderboard_confirmation.SEEDS)
-    labels = {entry.label for entry in ENTRIES}
+    labels = {entry.label for entry in SHORT_ENTRIES}
     assert set(leaderboard_confirmation.ROWS) <= labels
 
 
@@ -219,21 +219,39 @@ def test_ablations_differ_from_their_method_in_one_thing():
     entries = {entry.label: entry for entry in ENTRIES}
 
     def weights(label, value):
-        settings = leaderboard.settings_of(entries[label], 8000, "recipe", False)
+        settings = leaderboard.settings_of(entries[label], 8000, 1.0, "recipe", False)
         trials = leaderboard.plan_entry(entries[label], [0], settings, value, "final")
         return dict(trials[0].config.hyperparameters)
 
-    tripod, qlae = weights("Tripod", 0.01), weights("QLAE", 0.1)
+    tripod, qlae = weights("Tripod", 0.01), weights("QLAE, ten values", 0.1)
+    assert qlae["num_values"] == tripod["num_values"] == 10
+    assert weights("QLAE, four values", 0.1) == {**qlae, "num_values": 4}
+    finer = weights("Tripod, finer quantization", 0.01)
+    assert finer == {**tripod, "num_values": 144}
+    steady = weights("Tripod, steps along latents", 0.01)
+    assert steady == {**tripod, "directions": "coordinates"}
     assert weights("Tripod, no NHP", None) == {**tripod, "nhp_weight": 0.0}
     assert weights("Tripod, no KLM", 0.01) == {**tripod, "klm_weight": 0.0}
     assert weights("QLAE, no weight decay", None) == {**qlae, "weight_decay": 0.0}
     assert weights("QLAE, global codebook", 0.1)["weight_decay"] == 0.1
 
 
-def test_leaderboard_has_twenty_rows_with_one_budget():
-    assert len({entry.label for entry in ENTRIES}) == len(ENTRIES) == 20
-    for entry in ENTRIES:
-        settings = leaderboard.settings_of(entry, 8000, "recipe", False)
+def test_factor_qvae_has_the_divergence_weight_of_qvae():
+    (entry,) = (e for e in ENTRIES if e.label == "FactorQVAE")
+    settings = leaderboard.settings_of(entry, 10, 1.0, "last", False)
+    tuned = {"QVAE": {"key": "kl_weight", "chosen": 0.123}}
+    shared = leaderboard._shared(entry, tuned)
+    trials = leaderboard.plan_entry(entry, [0], settings, 1e-5, "final", shared)
+    weights = trials[0].config.hyperparameters
+    assert (weights["kl_weight"], weights["tc_weight"]) == (0.123, 1e-5)
+
+
+@pytest.mark.parametrize("regime", leaderboard.REGIMES)
+def test_all_rows_have_one_budget(regime):
+    entries = leaderboard.REGIMES[regime].entries
+    assert len({entry.label for entry in entries}) == len(entries) >= 20
+    for entry in entries:
+        settings = leaderboard.settings_of(entry, 8000, 1.0, "recipe", False)
         for value in entry.candidates or (None,):
             trials = leaderboard.plan_entry(entry, [0], settings, value, "final")
             config = trials[0].config
@@ -249,17 +267,17 @@ def made_run(modularity, psnr):
 
 def test_tuning_asks_for_reconstructions_first():
     entry = Entry("X", "ae", "weight_decay", (0.0, 0.1, 1.0))
-    good, poor = leaderboard.TUNING_PSNR + 1, leaderboard.TUNING_PSNR - 1
+    good, poor = 21.0, 19.0
     runs = {
         0.0: made_run(0.3, good),
         0.1: made_run(0.5, good),
         1.0: made_run(0.9, poor),
     }
-    assert leaderboard.choose(entry, runs) == 0.1
+    assert leaderboard.choose(entry, runs, 20.0) == 0.1
     blurred = {0.0: made_run(0.3, poor), 1.0: made_run(0.9, poor - 5)}
-    assert leaderboard.choose(entry, blurred) == 0.0
+    assert leaderboard.choose(entry, blurred, 20.0) == 0.0
     gan = Entry("Y", "infowgan_gp", "weight_decay", (0.0, 1.0))
-    assert leaderboard.choose(gan, blurred) == 1.0
+    assert leaderboard.choose(gan, blurred, 20.0) == 1.0
 
 
 def test_penalty_noise(tmp_path, monkeypatch):

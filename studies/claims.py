@@ -1,0 +1,172 @@
+"""What the papers claim, frozen in `claims.json` before the runs, and its verdict."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from scipy import stats
+
+from studies.common import LEVEL, ROOT, paired_difference
+
+FILE = ROOT / "studies" / "claims.json"
+Verdict = Literal["confirmed", "contradicted", "undecided"]
+_MOST_SEEDS = 1_000
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence of a paper that runs can decide.
+
+    Attributes:
+        id: Short name.
+        paper: Short name of the paper.
+        where: Table and figures that the paper prints.
+        study: The study whose rows decide it.
+        first: Label of the row that should be ahead.
+        second: Label of the other row.
+        score: The score they are compared by.
+        direction: `"above"` or `"below"`: where the first should be.
+        least: The least difference that counts.
+        needs: Scores that both rows must reach on average for the claim to be decided.
+
+    Example:
+
+    ```python
+    claim = next(c for c in load_claims() if c.id == "qlae-ae")
+    ```
+    """
+
+    id: str
+    paper: str
+    where: str
+    study: str
+    first: str
+    second: str
+    score: str
+    direction: Literal["above", "below"]
+    least: float
+    needs: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The claim in words."""
+        return f"{self.first} {self.direction} {self.second}"
+
+
+def load_claims(study: str | None = None, file: Path = FILE) -> list[Claim]:
+    """The claims of all studies, or of one.
+
+    Args:
+        study: Name of a study.
+        file: The frozen claims.
+
+    Example:
+
+    ```python
+    [claim.text for claim in load_claims("leaderboard")]
+    ```
+    """
+    rows = json.loads(file.read_text("utf-8"))["claims"]
+    return [Claim(**row) for row in rows if study in (None, row["study"])]
+
+
+def judge(
+    claims: Sequence[Claim], groups: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """The verdict on every claim whose two rows are there.
+
+    Args:
+        claims: The claims.
+        groups: Groups of runs by label, as `studies.common.summarise` makes them.
+
+    Returns:
+        Claim, difference, interval, verdict, and how many seeds would decide it.
+    """
+    return [
+        _judge(claim, groups[claim.first], groups[claim.second])
+        for claim in claims
+        if claim.first in groups
+        and claim.second in groups
+        and claim.score in groups[claim.first]["scores"]
+        and claim.score in groups[claim.second]["scores"]
+    ]
+
+
+def verdict(
+    mean: float, half_width: float | None, least: float, fit: bool = True
+) -> Verdict:
+    """The rule of `claims.json`.
+
+    Args:
+        mean: Mean paired difference, positive where the claim points.
+        half_width: Of its 95 % interval; None with one seed.
+        least: The least difference that counts.
+        fit: Whether both rows reach what the claim needs.
+
+    Example:
+
+    ```python
+    verdict(0.3, 0.1, least=0.25)  # "confirmed"
+    verdict(0.1, 0.1, least=0.25)  # "contradicted"
+    verdict(0.3, 0.4, least=0.25)  # "undecided"
+    ```
+    """
+    if half_width is None or not fit:
+        return "undecided"
+    if mean - half_width > 0 and mean >= least:
+        return "confirmed"
+    return "contradicted" if mean + half_width < least else "undecided"
+
+
+def seeds_to_decide(mean: float, deviation: float, least: float) -> int | None:
+    """Seeds after which the interval would decide, if mean and spread stay.
+
+    Args:
+        mean: Mean paired difference so far.
+        deviation: Standard deviation of the differences.
+        least: The least difference that counts.
+
+    Returns:
+        Their number; None if it is above 1,000.
+    """
+    room = mean if mean >= least else least - mean
+    for count in range(2, _MOST_SEEDS + 1):
+        half = stats.t.ppf(0.5 + LEVEL / 2, count - 1) * deviation / count**0.5
+        if half < room:
+            return count
+    return None
+
+
+def _judge(
+    claim: Claim, first: Mapping[str, Any], second: Mapping[str, Any]
+) -> dict[str, Any]:
+    sign = 1.0 if claim.direction == "above" else -1.0
+    gap = paired_difference(first, second, claim.score)
+    mean, half = sign * gap["mean"], gap["half_width"]
+    missed = [
+        f"{group['label']}: {name} below {bound:g}"
+        for group in (first, second)
+        for name, bound in claim.needs.items()
+        if not group["scores"].get(name, {"mean": float("nan")})["mean"] >= bound
+    ]
+    found = verdict(mean, half, claim.least, not missed)
+    decided = found != "undecided" or missed or half is None
+    deviation = 0.0 if half is None else gap["standard_error"] * gap["count"] ** 0.5
+    return {
+        "id": claim.id,
+        "paper": claim.paper,
+        "where": claim.where,
+        "claim": claim.text,
+        "score": claim.score,
+        "least": claim.least,
+        "difference": mean,
+        "half_width": half,
+        "seeds": gap["count"],
+        "missed": missed,
+        "verdict": found,
+        "seeds_to_decide": None
+        if decided
+        else seeds_to_decide(mean, deviation, claim.least),
+    }

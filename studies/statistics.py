@@ -1,0 +1,112 @@
+"""Aggregates of few runs and their uncertainty, as rliable defines them.
+
+Scores are arrays of shape (runs, tasks): a task is a dataset, a run a seed.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+Statistic = Callable[..., float]
+
+
+def interquartile_mean(scores: npt.ArrayLike) -> float:
+    """Mean of the middle half of all runs of all tasks.
+
+    A quarter of the runs is cut at each end, rounded down to whole runs: less sensitive
+    to a single run than the mean, less wasteful than the median.
+
+    Args:
+        scores: (runs, tasks), or (runs,) for one task.
+
+    Example:
+
+    ```python
+    interquartile_mean([0.0, 0.4, 0.6, 5.0])  # 0.5
+    ```
+
+    Reference:
+        Agarwal et al. 2021, Deep RL at the Edge of the Statistical Precipice.
+    """
+    ordered = np.sort(np.asarray(scores, np.float64), axis=None)
+    cut = len(ordered) // 4
+    return float(ordered[cut : len(ordered) - cut].mean())
+
+
+def probability_of_improvement(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
+    """How likely a run of the first scores above a run of the second.
+
+    For each task the share of pairs of runs in which the first is above, ties counting
+    half (Mann and Whitney's U over the number of pairs); the mean over tasks.
+
+    Args:
+        first: (runs, tasks), or (runs,) for one task.
+        second: Likewise; it may have another number of runs.
+
+    Example:
+
+    ```python
+    probability_of_improvement([1.0, 2.0], [0.0, 2.0])  # 0.625
+    ```
+
+    Reference:
+        Agarwal et al. 2021, Deep RL at the Edge of the Statistical Precipice.
+    """
+    ours, theirs = _by_task(first), _by_task(second)
+    if ours.shape[1] != theirs.shape[1]:
+        raise ValueError("Both need the same tasks.")
+    difference = ours[:, None, :] - theirs[None, :, :]
+    above = (difference > 0) + 0.5 * (difference == 0)
+    return float(above.mean(axis=(0, 1)).mean())
+
+
+def stratified_bootstrap(
+    statistic: Statistic,
+    samples: Sequence[npt.ArrayLike],
+    *,
+    num_resamples: int = 2_000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Percentile interval of a statistic; runs are redrawn within each task.
+
+    Args:
+        statistic: Takes as many score arrays as there are samples.
+        samples: Score arrays, each (runs, tasks) or (runs,).
+        num_resamples: Number of resamples.
+        level: Confidence.
+        seed: Seed of the resamples.
+
+    Returns:
+        The ends of the interval.
+
+    Example:
+
+    ```python
+    stratified_bootstrap(interquartile_mean, [[0.7, 0.8, 0.75, 0.9, 0.6]])
+    ```
+
+    Reference:
+        Agarwal et al. 2021, Deep RL at the Edge of the Statistical Precipice.
+    """
+    arrays = [_by_task(sample) for sample in samples]
+    rng = np.random.default_rng(seed)
+    values = [
+        statistic(*(_redraw(array, rng) for array in arrays))
+        for _ in range(num_resamples)
+    ]
+    outside = (1 - level) / 2
+    low, high = np.quantile(values, [outside, 1 - outside])
+    return float(low), float(high)
+
+
+def _redraw(scores: FloatArray, rng: np.random.Generator) -> FloatArray:
+    rows = rng.integers(len(scores), size=scores.shape)
+    return np.take_along_axis(scores, rows, axis=0)
+
+
+def _by_task(scores: npt.ArrayLike) -> FloatArray:
+    array = np.asarray(scores, np.float64)
+    return array[:, None] if array.ndim == 1 else array

@@ -1,0 +1,106 @@
+"""The frozen claims and the rule that decides them."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from studies.claims import Claim, judge, load_claims, seeds_to_decide, verdict
+from studies.common import spread
+from studies.leaderboard_entries import ENTRIES
+
+SCORE = "infomec/modularity"
+
+
+def group(label, values, **others):
+    scores = {SCORE: values, **others}
+    return {
+        "label": label,
+        "runs": [
+            {"seed": seed, "scores": {name: row[seed] for name, row in scores.items()}}
+            for seed in range(len(values))
+        ],
+        "scores": {name: spread(row) for name, row in scores.items()},
+    }
+
+
+def claim(least=0.0, **more):
+    fields = {"direction": "above", **more}
+    return Claim(
+        "a-b", "qlae", "", "leaderboard", "A", "B", SCORE, least=least, **fields
+    )
+
+
+def judged(first, second, the_claim, **others):
+    groups = {"A": group("A", first, **others), "B": group("B", second, **others)}
+    (found,) = judge([the_claim], groups)
+    return found
+
+
+def test_all_claims_are_about_rows_and_papers_that_exist():
+    claims = load_claims()
+    assert len({c.id for c in claims}) == len(claims) >= 15
+    assert {c.paper for c in claims} == {
+        "qlae",
+        "tripod",
+        "factor_qvae",
+        "friede",
+        "cliff",
+    }
+    labels = {entry.label for entry in ENTRIES}
+    of_board = load_claims("leaderboard")
+    assert {c.first for c in of_board} | {c.second for c in of_board} <= labels
+
+
+def test_verdicts_follow_a_paired_t_test():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        first = rng.normal(0.5 + rng.choice([0.0, 0.1, -0.1]), 0.05, 5)
+        second = rng.normal(0.5, 0.05, 5)
+        low, high = stats.ttest_rel(first, second).confidence_interval(0.95)
+        found = judged(list(first), list(second), claim())
+        expected = "undecided"
+        if low > 0:
+            expected = "confirmed"
+        elif high < 0:
+            expected = "contradicted"
+        assert found["verdict"] == expected
+
+
+def test_least_difference_counts():
+    assert verdict(0.3, 0.1, least=0.25) == "confirmed"
+    assert verdict(0.2, 0.1, least=0.25) == "undecided"
+    assert verdict(0.1, 0.1, least=0.25) == "contradicted"
+    assert verdict(0.3, None, least=0.0) == "undecided"
+
+
+def test_below_turns_the_difference():
+    found = judged([0.1, 0.11, 0.12], [0.5, 0.52, 0.51], claim(direction="below"))
+    assert found["verdict"] == "confirmed"
+    assert found["difference"] == pytest.approx(0.4)
+
+
+def test_rows_that_have_not_learned_decide_nothing():
+    needs = {"infomec/explicitness": 0.9}
+    values = [0.9, 0.91, 0.92], [0.2, 0.22, 0.21]
+    poor = judged(*values, claim(needs=needs), **{"infomec/explicitness": [0.6] * 3})
+    assert poor["verdict"] == "undecided"
+    assert len(poor["missed"]) == 2
+    good = judged(*values, claim(needs=needs), **{"infomec/explicitness": [0.95] * 3})
+    assert good["verdict"] == "confirmed"
+
+
+def test_seeds_to_decide_is_where_the_interval_gets_small_enough():
+    count = seeds_to_decide(0.1, 0.2, 0.0)
+    widths = [stats.t.ppf(0.975, n - 1) * 0.2 / np.sqrt(n) for n in (count - 1, count)]
+    assert widths[0] >= 0.1 > widths[1]
+    assert seeds_to_decide(1e-6, 1.0, 0.0) is None
+
+
+def test_an_undecided_claim_says_how_many_seeds_would_do():
+    found = judged([0.5, 0.7, 0.45, 0.8], [0.5, 0.5, 0.5, 0.5], claim())
+    assert found["verdict"] == "undecided"
+    assert found["seeds_to_decide"] > 4
+
+
+def test_rows_that_are_not_there_are_passed_over():
+    assert judge([claim()], {"A": group("A", [0.1, 0.2])}) == []

@@ -1,0 +1,73 @@
+"""Aggregates of runs against SciPy's and against cases that are known."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from studies.statistics import (
+    interquartile_mean,
+    probability_of_improvement,
+    stratified_bootstrap,
+)
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 3), (8, 2), (3,)])
+def test_interquartile_mean_is_scipys_trimmed_mean(shape):
+    scores = np.random.default_rng(0).normal(size=shape)
+    expected = stats.trim_mean(scores, 0.25, axis=None)
+    assert interquartile_mean(scores) == pytest.approx(expected)
+
+
+def test_one_run_that_diverged_does_not_move_it():
+    assert interquartile_mean([0.5, 0.5, 0.5, 0.5, -1e9]) == 0.5
+
+
+def test_probability_of_improvement_is_mann_and_whitneys_u():
+    rng = np.random.default_rng(1)
+    first, second = rng.integers(0, 5, (6, 3)), rng.integers(0, 5, (4, 3))
+    each = [
+        stats.mannwhitneyu(first[:, task], second[:, task]).statistic / 24
+        for task in range(3)
+    ]
+    assert probability_of_improvement(first, second) == pytest.approx(np.mean(each))
+    back = probability_of_improvement(second, first)
+    assert back == pytest.approx(1 - np.mean(each))
+
+
+def test_other_tasks_are_refused():
+    with pytest.raises(ValueError, match="same tasks"):
+        probability_of_improvement(np.ones((2, 3)), np.ones((2, 2)))
+
+
+def test_bootstrap_covers_as_often_as_it_says():
+    rng = np.random.default_rng(2)
+    hits = 0
+    for seed in range(200):
+        sample = rng.normal(size=40)
+        low, high = stratified_bootstrap(
+            lambda x: float(x.mean()), [sample], num_resamples=200, seed=seed
+        )
+        hits += low <= 0.0 <= high
+    # 95 % nominal; percentile intervals of 40 values cover a little less. Three
+    # standard errors around 93 % are 0.876 to 0.984.
+    assert 0.876 <= hits / 200 <= 0.984
+
+
+def test_runs_are_redrawn_within_their_task():
+    scores = np.array([[0.0, 10.0], [1.0, 11.0], [2.0, 12.0]])
+    seen = []
+    stratified_bootstrap(
+        lambda x: seen.append(x) or 0.0, [scores], num_resamples=50, seed=3
+    )
+    stacked = np.stack(seen)
+    assert set(stacked[..., 0].ravel()) == {0.0, 1.0, 2.0}
+    assert set(stacked[..., 1].ravel()) == {10.0, 11.0, 12.0}
+    # Each task draws its own runs.
+    assert np.any(stacked[..., 1] - stacked[..., 0] != 10.0)
+
+
+def test_bootstrap_is_repeatable():
+    scores = np.random.default_rng(4).normal(size=(5, 2))
+    first = stratified_bootstrap(interquartile_mean, [scores], seed=7)
+    assert first == stratified_bootstrap(interquartile_mean, [scores], seed=7)
+    assert first[0] < interquartile_mean(scores) < first[1]
