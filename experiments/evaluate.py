@@ -2,6 +2,7 @@
 
     python -m experiments.evaluate --workdir=runs/qlae-0
     python -m experiments.evaluate --workdir=runs/qlae-0 --metrics=all --protocol=tripod
+    python -m experiments.evaluate --workdir=runs/d_vae-0 --scores=factor_vae_score
 
 Loads the chosen checkpoint and rewrites `metrics.json`.
 """
@@ -10,18 +11,18 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from experiments.settings import command_line
+from experiments.settings import command_line, run_flags
+from experiments.settings.choices import CHOICES, SCORES
 from experiments.settings.command_line import define_workdir, launch
+from experiments.settings.run_flags import define_scores_flag
 
 FLAGS = flags.FLAGS
 define_workdir("Folder of the run.")
-flags.adopt_module_key_flags(command_line)  # so that --help lists it
-flags.DEFINE_enum(
-    "metrics", None, ["fast", "standard", "all"], "Default: those of the run."
-)
-flags.DEFINE_enum(
-    "protocol", None, ["paper", "standalone", "tripod"], "Default: that of the run."
-)
+define_scores_flag()
+for module in (run_flags, command_line):
+    flags.adopt_module_key_flags(module)  # so that --help lists them
+flags.DEFINE_enum("metrics", None, CHOICES["metrics"], "Default: those of the run.")
+flags.DEFINE_enum("protocol", None, CHOICES["protocol"], "Default: that of the run.")
 flags.DEFINE_bool("dry_run", False, "Say what would be scored and stop.")
 
 
@@ -30,17 +31,21 @@ def main(arguments: Sequence[str]) -> int | None:
 
     directory = RunDirectory(FLAGS.workdir)
     config = directory.load_config()
+    unknown = sorted(set(FLAGS.scores or ()) - set(SCORES))
+    if unknown:
+        raise ValueError(f"Unknown score {unknown[0]!r}. Known: {', '.join(SCORES)}.")
     if FLAGS.dry_run:
         print(
             f"Would score {config.method} on {config.dataset} with metrics "
-            f"{FLAGS.metrics or config.metrics}, protocol "
+            f"{FLAGS.metrics or config.metrics}, scores "
+            f"{', '.join(FLAGS.scores or config.scores) or 'none beside'}, protocol "
             f"{FLAGS.protocol or config.protocol}; nothing was written."
         )
         return None
     from experiments.running.rescoring import rescore
 
     with directory:
-        rescore(directory, config, FLAGS.metrics, FLAGS.protocol)
+        rescore(directory, config, FLAGS.metrics, FLAGS.protocol, FLAGS.scores)
     return None
 
 

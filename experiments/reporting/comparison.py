@@ -21,6 +21,7 @@ _NOT_COMPARED = (
     "seed",
     "profile",
     "metrics",
+    "scores",
     "protocol",
     "log_every",
     "strategy",
@@ -180,7 +181,7 @@ def _comparison(
     if not first.differences:
         for candidate in chosen:
             for name, cell in candidate.row.cells.items():
-                reason = _why_apart(name, candidate.row, scores, protocols)
+                reason = _why_apart(name, candidate, scores, protocols)
                 if reason is None:
                     cells[name] = _more_precise(cells.get(name), cell)
                 else:
@@ -218,16 +219,17 @@ def _more_precise(known: Cell | None, other: Cell) -> Cell:
 
 
 def _why_apart(
-    score: str, row: PublishedRow, scores: set[str], protocols: set[str]
+    score: str, candidate: _Candidate, scores: set[str], protocols: set[str]
 ) -> str | None:
     metric = score.partition("/")[0]
-    if metric == "infomec" and protocols != {row.scoring.protocol}:
+    scoring = candidate.row.scoring_of(candidate.variant)
+    if metric == "infomec" and protocols != {scoring.protocol}:
         return (
             f"InfoMEC by protocol {', '.join(sorted(protocols))} (there "
-            f"{row.scoring.protocol})"
+            f"{scoring.protocol})"
         )
     if score not in scores:
-        estimator = row.scoring.estimators.get(metric, metric).partition(":")[0]
+        estimator = scoring.estimators.get(metric, metric).partition(":")[0]
         return f"{metric} ({estimator}) is not among the scores of the runs"
     return None
 

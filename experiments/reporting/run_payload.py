@@ -19,6 +19,12 @@ _MATRICES = (
         "Which latent knows which source (normalised mutual information)",
     ),
     ("dci", "importance", False, "Which latent predicts which source (importance)"),
+    (
+        "dci_gradient_boosting",
+        "importance",
+        False,
+        "Which latent predicts which source (importance in boosted trees)",
+    ),
     ("mcc", "correlation", True, "Which latent goes with which source (correlation)"),
 )
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 
+from experiments.running.evaluation import filter_metric
 from experiments.settings.config import RunConfig
 from experiments.storage.files import read_json
 from experiments.storage.run_directory import RunDirectory
@@ -40,7 +41,7 @@ class CheckpointChoice:
         path = directory.checkpoints / "best.weights.h5"
         require = {}
         if config.psnr_threshold is not None:
-            require["psnr/psnr"] = config.psnr_threshold
+            require[f"{filter_metric(config)}/psnr"] = config.psnr_threshold
         if config.select == "straight_through_gap":
             gap = "straight_through_gap/gap"
             self.rule = CheckpointSelection(path, gap, "min", require)

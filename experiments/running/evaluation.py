@@ -1,6 +1,6 @@
 """Scores of a model, during training and at its end."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,14 @@ from experiments.running.latents import is_quantized, latents_of, measure_gap
 from experiments.settings.config import RunConfig
 from models import LatentModel
 from qlayers.datasets import FactorDataset
-from qlayers.metrics import EvaluationResult, evaluate, mcc, psnr
+from qlayers.metrics import (
+    EvaluationResult,
+    beta_vae_score,
+    evaluate,
+    factor_vae_score,
+    mcc,
+    psnr,
+)
 from qlayers.pixels import to_unit_range
 
 # Checkpoints are chosen on another sample than the final scores are taken on.
@@ -31,6 +38,16 @@ class Evaluation:
     results: Mapping[str, Any]
     latents: np.ndarray
 
+    @classmethod
+    def of(cls, results: Mapping[str, Any], latents: np.ndarray) -> "Evaluation":
+        """The evaluation with these results."""
+        scores = {
+            f"{metric}/{name}": value
+            for metric, result in results.items()
+            for name, value in result.scores().items()
+        }
+        return cls(scores, results, latents)
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -47,9 +64,12 @@ def selection_sample(config: RunConfig, dataset: FactorDataset) -> Sample:
 
 
 def final_sample(config: RunConfig, dataset: FactorDataset) -> Sample:
-    """The dataset's evaluation set, the same for every run and method."""
-    dtype = image_dtype(config)
-    return Sample(*dataset.evaluation_set(config.evaluation_size, dtype=dtype))
+    """The dataset's evaluation set, the same for every run and method.
+
+    The last `test_size` images are those that trees and SAP are tested on.
+    """
+    size = config.evaluation_size + config.test_size
+    return Sample(*dataset.evaluation_set(size, dtype=image_dtype(config)))
 
 
 def image_dtype(config: RunConfig) -> Any:
@@ -62,8 +82,9 @@ def evaluate_model(
     model: LatentModel,
     sample: Sample,
     *,
-    metrics: str | tuple[str, ...],
+    metrics: str | Sequence[str],
     protocol: str | None = None,
+    test_samples: int = 0,
     report: Callable[[str], None] = lambda text: None,
 ) -> Evaluation:
     """Scores a model on a sample.
@@ -75,6 +96,7 @@ def evaluate_model(
         metrics: Names for `qlayers.metrics.evaluate`; continuous factors have MCC
             alone.
         protocol: Protocol of InfoMEC; by default the config's.
+        test_samples: The last images of the sample, on which trees and SAP are tested.
         report: Called with a line of text about each stage.
     """
     report(f"encoding {len(sample.images)} images")
@@ -84,7 +106,7 @@ def evaluate_model(
     results: dict[str, Any] = {}
     if config.has_decoder:
         images = sample.images[: config.reconstruction_size]
-        results["psnr"] = psnr(to_unit_range(images), model.reconstruct(images))
+        results.update(_reconstruction_quality(config, model, images))
     report("computing the scores")
     if not sample.sources.shape[1]:
         report(
@@ -100,15 +122,57 @@ def evaluate_model(
             discrete_latents=discrete,
             metrics=metrics,
             protocol=protocol or config.protocol,
+            test_samples=test_samples,
             verbose=False,
         )
         results = {**found.results, **results}
     if is_quantized(model) and config.has_decoder:
         gap_images = sample.images[: config.reconstruction_size]
         results["straight_through_gap"] = measure_gap(model, gap_images)
-    scores = {
-        f"{metric}/{name}": value
-        for metric, result in results.items()
-        for name, value in result.scores().items()
+    return Evaluation.of(results, latents)
+
+
+def _reconstruction_quality(
+    config: RunConfig, model: LatentModel, images: np.ndarray
+) -> dict[str, Any]:
+    """PSNR, and the variant that the config's threshold is for."""
+    pixels, again = to_unit_range(images), model.reconstruct(images)
+    found = {"psnr": psnr(pixels, again)}
+    if config.psnr_variant != "exact":
+        found[filter_metric(config)] = psnr(pixels, again, variant=config.psnr_variant)
+    return found
+
+
+def filter_metric(config: RunConfig) -> str:
+    """Name of the PSNR that a run's threshold is compared with."""
+    exact = config.psnr_variant == "exact"
+    return "psnr" if exact else f"psnr_{config.psnr_variant}"
+
+
+def sampled_scores(
+    model: LatentModel,
+    dataset: FactorDataset,
+    names: Sequence[str],
+    report: Callable[[str], None] = lambda text: None,
+    **sizes: int,
+) -> dict[str, Any]:
+    """BetaVAE and FactorVAE scores, which draw images of their own.
+
+    Args:
+        model: The model.
+        dataset: The dataset, whose factors must be countable.
+        names: Any of `experiments.settings.choices.SAMPLED_SCORES`.
+        report: Called with a line of text about each score.
+        sizes: Arguments of the scores, such as `num_train`; by default the papers'.
+    """
+    functions: dict[str, Callable[..., Any]] = {
+        "beta_vae_score": beta_vae_score,
+        "factor_vae_score": factor_vae_score,
     }
-    return Evaluation(scores, results, latents)
+    found = {}
+    for name in names:
+        report(f"computing {name}, which draws images of its own")
+        found[name] = functions[name](
+            dataset, lambda images: latents_of(model, images)[0], verbose=False, **sizes
+        )
+    return found

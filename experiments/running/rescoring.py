@@ -1,7 +1,7 @@
 """Scores of a run that was trained before."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from experiments.running.checkpoint_choice import CheckpointChoice
@@ -21,6 +21,7 @@ def rescore(
     config: RunConfig,
     metrics: str | None = None,
     protocol: str | None = None,
+    scores: Sequence[str] | None = None,
     report: Callable[[str], None] = print,
 ) -> Evaluation:
     """Loads the chosen checkpoint, exports it and writes `metrics.json`.
@@ -32,6 +33,7 @@ def rescore(
         config: Settings of the run.
         metrics: Metrics to use instead of the run's.
         protocol: Protocol of InfoMEC to use instead of the run's.
+        scores: Further metrics to use instead of the run's.
         report: Called with lines of text for the user.
     """
     configure_tensorflow(config)
@@ -40,7 +42,7 @@ def rescore(
     checkpoint = load_trained(directory, config, model, report)
     export(model, directory)
     found = score_run(
-        config, directory, model, dataset, checkpoint, report, metrics, protocol
+        config, directory, model, dataset, checkpoint, report, metrics, protocol, scores
     )
     if directory.pictures.is_dir():
         write_heat_maps(directory.pictures, found, dataset.factor_names)

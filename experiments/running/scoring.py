@@ -1,15 +1,22 @@
 """The final scores of a run, and the file that keeps them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from experiments.running.evaluation import Evaluation, evaluate_model, final_sample
+from experiments.running.evaluation import (
+    Evaluation,
+    evaluate_model,
+    final_sample,
+    sampled_scores,
+)
+from experiments.settings.choices import SAMPLED_SCORES
 from experiments.settings.config import RunConfig
 from experiments.storage.files import write_json
 from experiments.storage.provenance import provenance
 from experiments.storage.run_directory import RunDirectory
 from models import LatentModel
 from qlayers.datasets import FactorDataset
+from qlayers.metrics.evaluate import PROFILES
 
 
 def score_run(
@@ -21,6 +28,7 @@ def score_run(
     report: Callable[[str], None],
     metrics: str | None = None,
     protocol: str | None = None,
+    scores: Sequence[str] | None = None,
 ) -> Evaluation:
     """Takes the final scores and writes `metrics.json`.
 
@@ -33,12 +41,26 @@ def score_run(
         report: Called with lines of text for the user.
         metrics: Metrics to use instead of the run's.
         protocol: Protocol of InfoMEC to use instead of the run's.
+        scores: Further metrics to use instead of the run's.
     """
     sample = final_sample(config, dataset)
     metrics, protocol = metrics or config.metrics, protocol or config.protocol
+    scores = config.scores if scores is None else scores
+    # A small dataset gives fewer images than asked for.
+    test_samples = min(config.test_size, len(sample.images) // 3)
     found = evaluate_model(
-        config, model, sample, metrics=metrics, protocol=protocol, report=report
+        config,
+        model,
+        sample,
+        metrics=_names(metrics, scores),
+        protocol=protocol,
+        test_samples=test_samples,
+        report=report,
     )
+    drawn = [name for name in scores if name in SAMPLED_SCORES]
+    if drawn and sample.sources.shape[1]:
+        more = sampled_scores(model, dataset, drawn, report)
+        found = Evaluation.of({**found.results, **more}, found.latents)
     write_json(
         directory.metrics_file,
         {
@@ -47,10 +69,13 @@ def score_run(
             "trained_steps": config.steps,
             "settings": {
                 "metrics": metrics,
+                "scores": list(scores),
                 "protocol": protocol,
-                "samples": len(sample.images),
+                "samples": len(sample.images) - test_samples,
+                "test_samples": test_samples,
                 "selection": config.select,
                 "psnr_threshold": config.psnr_threshold,
+                "psnr_variant": config.psnr_variant,
             },
             "results": {name: r.to_dict() for name, r in found.results.items()},
             "provenance": provenance(),
@@ -60,3 +85,9 @@ def score_run(
     lines = [f"  {name:<{width}}  {value:.4f}" for name, value in found.scores.items()]
     report("\n".join([f"Scores of {directory.path}:", *lines]))
     return found
+
+
+def _names(metrics: str, scores: Sequence[str]) -> tuple[str, ...]:
+    """Names of a set of metrics and of further ones, each once."""
+    further = [name for name in scores if name not in SAMPLED_SCORES]
+    return tuple(dict.fromkeys((*PROFILES[metrics], *further)))

@@ -11,6 +11,7 @@ import models
 from experiments.settings.config import RunConfig
 from qlayers import datasets
 from qlayers.datasets import FactorDataset
+from qlayers.datasets.samplers import Sampler, SubsetSampler
 
 # Purpose of the random numbers that choose labelled images.
 _LABELLED = 17
@@ -101,15 +102,25 @@ def make_stream(
     config: RunConfig, dataset: FactorDataset, start: int
 ) -> tf.data.Dataset:
     """Batches from number `start` on; batch `t` depends on the seed and `t` alone."""
-    stream = dataset.as_tf_dataset(config.batch_size, config.seed, start=start)
+    stream = dataset.as_tf_dataset(
+        config.batch_size, config.seed, start=start, sampler=_sampler(config)
+    )
     if not config.num_labels:
         return stream
     return tf.data.Dataset.zip((stream, _labelled(config, dataset, start)))
 
 
+def _sampler(config: RunConfig) -> Sampler | None:
+    """Draws from the part of the images that training sees; None for all of them."""
+    whole = config.train_fraction == 1
+    return None if whole else SubsetSampler(config.train_fraction)
+
+
 def _labelled(config: RunConfig, dataset: FactorDataset, start: int) -> tf.data.Dataset:
     """Batches `(images, labels)` drawn from the labelled few."""
-    labels, images = dataset.sample(config.num_labels, seed=config.seed)
+    labels, images = dataset.sample(
+        config.num_labels, seed=config.seed, sampler=_sampler(config)
+    )
 
     def choose(step: np.int64) -> np.ndarray:
         generator = np.random.default_rng([config.seed, _LABELLED, int(step)])

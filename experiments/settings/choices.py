@@ -9,7 +9,8 @@ Strategy = Literal["none", "mirrored", "multiworker"]
 Precision = Literal["none", "float16", "bfloat16"]
 Jit = Literal["auto", "on", "off"]
 Metrics = Literal["fast", "standard", "all"]
-Protocol = Literal["paper", "standalone", "tripod"]
+Protocol = Literal["paper", "standalone", "tripod", "qlae_code", "factor_qvae"]
+PsnrVariant = Literal["exact", "uint8_overflow"]
 
 PROFILES = ("paper", "cpu")
 ENGINES = ("local", "ray")
@@ -22,4 +23,20 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "jit": get_args(Jit),
     "metrics": get_args(Metrics),
     "protocol": get_args(Protocol),
+    "psnr_variant": get_args(PsnrVariant),
 }
+# What `scores` may name, beside the set `metrics`. The first two draw their own images.
+SAMPLED_SCORES = ("beta_vae_score", "factor_vae_score")
+SCORES = (
+    *SAMPLED_SCORES,
+    "infomec",
+    "mig",
+    "modularity",
+    "sap",
+    "mcc",
+    "sample_efficiency",
+    "dci",
+    "dci_gradient_boosting",
+    "sample_efficiency_gradient_boosting",
+    "dci_lightgbm",
+)

@@ -3,17 +3,19 @@
 import dataclasses
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from experiments.settings.choices import (
     CHOICES,
     PROFILES,
+    SCORES,
     Jit,
     Metrics,
     Precision,
     Protocol,
+    PsnrVariant,
     Selection,
     Strategy,
 )
@@ -59,14 +61,20 @@ class RunConfig:
         decoder_options: Further arguments of the decoder.
         hyperparameters: Arguments of the method; schedules in serialized form.
         num_labels: Labelled images, for supervised methods.
+        train_fraction: Share of the images that training sees, a fixed random part.
         evaluate_every: Steps between evaluations; a multiple of `log_every`.
         evaluation_size: Images of an evaluation.
+        test_size: Further images of the final evaluation, which trees and SAP are
+            tested on. With 0 they are tested on a part of the others.
         reconstruction_size: Images among them that are reconstructed, for the PSNR.
         log_every: Steps between rows of the history.
         select: How the reported checkpoint is chosen: best InfoM (MCC for continuous
             factors), smallest straight-through gap, or the last.
         psnr_threshold: Least PSNR of a checkpoint that may be chosen, or None.
+        psnr_variant: PSNR that is compared with the threshold; `"uint8_overflow"` is
+            that of Tripod's code.
         metrics: Final metrics, see `qlayers.metrics.evaluate`.
+        scores: Further final metrics by name, see `SCORES`.
         protocol: Protocol of InfoMEC.
         strategy: `tf.distribute` strategy.
         jit: XLA compilation; `"auto"` is on for GPUs.
@@ -108,6 +116,10 @@ class RunConfig:
     checkpoint_seconds: float = 4.0
     threads: int = 0
     reconstruction_size: int = 1_000
+    test_size: int = 0
+    train_fraction: float = 1.0
+    psnr_variant: PsnrVariant = "exact"
+    scores: Sequence[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types, for `config.json`."""
@@ -200,6 +212,7 @@ def resolve(
         values["num_latents"] = 2 * datasets.info(dataset).num_factors or _NUM_LATENTS
     _check_count("steps", values["steps"])
     values["hyperparameters"] = _complete(method, chosen, values["steps"])
+    values["scores"] = list(values["scores"])
     config = RunConfig(
         method=method, dataset=dataset, profile=profile, seed=seed, **values
     )
@@ -237,11 +250,29 @@ def _check(config: RunConfig) -> None:
             f"{config.evaluate_every} and {config.log_every}."
         )
     check_values(config.hyperparameters)
+    _check_scoring(config)
     _check_batch(config)
     _check_networks(config)
     _check_options(config)
     _check_labels(config)
     _check_selection(config)
+
+
+def _check_scoring(config: RunConfig) -> None:
+    for name in config.scores:
+        _check_name("score", name, SCORES)
+    if config.test_size < 0:
+        raise ValueError(f"`test_size` must not be negative: {config.test_size}.")
+    if not 0 < config.train_fraction <= 1:
+        raise ValueError(
+            "`train_fraction` must be above 0 and at most 1, received "
+            f"{config.train_fraction!r}."
+        )
+    if config.train_fraction < 1 and config.continuous_factors:
+        raise ValueError(
+            f"`train_fraction` needs countable images; {config.dataset} has continuous "
+            "factors."
+        )
 
 
 def _check_batch(config: RunConfig) -> None:

@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 from absl import flags
 
-from experiments.settings.choices import CHOICES, PROFILES
+from experiments.settings.choices import CHOICES, PROFILES, SCORES
 from experiments.settings.hyperparameters import parse_assignment, parse_value
 from experiments.settings.names import (
     dataset_names,
@@ -56,6 +56,7 @@ def define_run_flags(with_names: bool = True) -> None:
         ("evaluate_every", "Steps between evaluations."),
         ("evaluation_size", "Images of an evaluation."),
         ("reconstruction_size", "Images of an evaluation that the PSNR sees."),
+        ("test_size", "Further images that trees and SAP are tested on."),
         ("log_every", "Steps between rows of the history."),
     ):
         flags.DEFINE_integer(name, None, f"{text} Default: the recipe's.")
@@ -88,6 +89,20 @@ def define_run_flags(with_names: bool = True) -> None:
         None,
         "Least PSNR in dB of a reported checkpoint. Default: the recipe's; 0 for none.",
     )
+    flags.DEFINE_enum(
+        "psnr_variant",
+        None,
+        CHOICES["psnr_variant"],
+        "PSNR that the threshold is for: uint8_overflow is that of Tripod's code. "
+        "Default: the recipe's.",
+    )
+    flags.DEFINE_float(
+        "train_fraction",
+        None,
+        "Share of the images that training sees, a fixed random part. Default: the "
+        "recipe's.",
+    )
+    define_scores_flag()
     flags.DEFINE_enum(
         "select",
         None,
@@ -138,6 +153,15 @@ def define_run_flags(with_names: bool = True) -> None:
         "checkpoint_seconds", 4.0, "Longest training time between checkpoints."
     )
     flags.DEFINE_integer("threads", 0, "Threads of TensorFlow; 0 for all cores.")
+
+
+def define_scores_flag() -> None:
+    """Defines the flag that asks for single scores."""
+    flags.DEFINE_list(
+        "scores",
+        None,
+        f"Further final scores, any of {', '.join(SCORES)}. Default: the recipe's.",
+    )
 
 
 def define_reproduce_flags() -> None:
@@ -208,12 +232,16 @@ def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         "evaluate_every",
         "evaluation_size",
         "reconstruction_size",
+        "test_size",
+        "train_fraction",
         "log_every",
         "network",
         "width",
         "psnr_threshold",
+        "psnr_variant",
         "select",
         "metrics",
+        "scores",
         "protocol",
     ):
         if getattr(values, name) is not None:

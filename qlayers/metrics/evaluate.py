@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from qlayers.metrics._checks import check_choice
@@ -29,7 +30,7 @@ ALL = (
     "sample_efficiency_gradient_boosting",
 )
 _FEWEST_SAMPLES = 10
-_PROFILES = {"fast": FAST, "standard": STANDARD, "all": ALL}
+PROFILES = {"fast": FAST, "standard": STANDARD, "all": ALL}
 _NAMES = (*ALL, "dci_lightgbm", "psnr")
 
 
@@ -72,6 +73,7 @@ def evaluate(
     metrics: str | Sequence[str] = "standard",
     protocol: str = "paper",
     num_bins: int | None = 20,
+    test_samples: int = 0,
     images: npt.ArrayLike | None = None,
     reconstructions: npt.ArrayLike | None = None,
     seed: int = 0,
@@ -94,6 +96,9 @@ def evaluate(
             `"sample_efficiency_gradient_boosting"`, `"psnr"`.
         protocol: See `infomec`.
         num_bins: Bins per latent of MIG and modularity; None takes values as symbols.
+        test_samples: The last samples, kept for what is tested on others than it was
+            trained on: trees, SAP and sample efficiency. The other metrics do not see
+            them. By default those split all samples as `dci` and `sap` say.
         images: (images, ...) originals; with `reconstructions`, adds PSNR and MSE.
         reconstructions: (images, ...).
         seed: Seed of every split, tree and noise.
@@ -118,6 +123,14 @@ def evaluate(
             f"`evaluate` needs at least {_FEWEST_SAMPLES} samples, to train on some "
             f"and test on others; received {sample.size}. 10,000 are usual."
         )
+    if not 0 <= test_samples <= sample.size - _FEWEST_SAMPLES:
+        raise ValueError(
+            f"`test_samples` must leave at least {_FEWEST_SAMPLES} of {sample.size} "
+            f"samples; received {test_samples}."
+        )
+    part = sample
+    if test_samples:
+        part = sample.rows(np.arange(sample.size - test_samples))
     scorer = make_scorer(protocol, discrete_latents, seed, verbose)
     plan = bootstrap
     if not verbose and bootstrap is not None:
@@ -129,14 +142,18 @@ def evaluate(
         return sample_efficiency_of(sample, sizes, plan, verbose)
 
     def trees(estimator: str) -> MetricResult:
-        return dci_of(sample, estimator, None, seed, plan, verbose)
+        return dci_of(sample, estimator, test_samples or None, seed, plan, verbose)
+
+    def gap_of_predictions() -> MetricResult:
+        share = {"test_size": test_samples / sample.size} if test_samples else {}
+        return sap_of(sample, seed=seed, bootstrap=plan, **share)
 
     compute: dict[str, Callable[[], MetricResult]] = {
-        "infomec": lambda: infomec_of(sample, scorer, plan),
-        "mig": lambda: mig_of(sample, num_bins, None, plan),
-        "modularity": lambda: modularity_of(sample, num_bins, "zero", plan),
-        "sap": lambda: sap_of(sample, seed=seed, bootstrap=plan),
-        "mcc": lambda: mcc(sample.sources, sample.latents, bootstrap=plan),
+        "infomec": lambda: infomec_of(part, scorer, plan),
+        "mig": lambda: mig_of(part, num_bins, None, plan),
+        "modularity": lambda: modularity_of(part, num_bins, "zero", plan),
+        "sap": gap_of_predictions,
+        "mcc": lambda: mcc(part.sources, part.latents, bootstrap=plan),
         "sample_efficiency": lambda: efficiency("logistic_regression"),
         "dci": lambda: trees("random_forest"),
         "dci_gradient_boosting": lambda: trees("gradient_boosting"),
@@ -154,6 +171,7 @@ def evaluate(
         "protocol": protocol,
         "discrete_latents": discrete_latents,
         "seed": seed,
+        "test_samples": test_samples,
         **sample.shape_settings,
     }
     return EvaluationResult(
@@ -175,8 +193,8 @@ def _resolve(
     if (images is None) != (reconstructions is None):
         raise ValueError("`images` and `reconstructions` must be given together.")
     if isinstance(metrics, str) and metrics not in _NAMES:
-        check_choice(metrics, _PROFILES, "metrics")
-        names = _PROFILES[metrics]
+        check_choice(metrics, PROFILES, "metrics")
+        names = PROFILES[metrics]
         return (*names, "psnr") if images is not None else names
     chosen = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     if not chosen:

@@ -35,6 +35,7 @@ def explicitness_per_source(
     features: str,
     balanced: bool,
     fit: str = "converged",
+    max_steps: int = 100,
     continuous_sources: Sequence[int] = (),
     verbose: bool = False,
 ) -> FloatArray:
@@ -46,7 +47,8 @@ def explicitness_per_source(
         features: `"scalars"` standardises the latents, `"one_hot"` expands them.
         balanced: Weigh classes alike when fitting (the reference codes do).
         fit: `"converged"` reaches the infimum of eq. 11; `"scikit_learn"` is the
-            reference codes' fit, stopped after 100 steps of L-BFGS.
+            reference codes' fit by L-BFGS.
+        max_steps: Steps after which `"scikit_learn"` stops.
         continuous_sources: Columns that get linear regression, and so R².
         verbose: Show progress if it takes longer than a second.
 
@@ -72,7 +74,7 @@ def explicitness_per_source(
         if labels.max() == 0:
             return float("nan")
         if fit == "scikit_learn":
-            given = _scikit_learn_loss(inputs, labels, balanced)
+            given = _scikit_learn_loss(inputs, labels, balanced, max_steps)
         elif rows is not None:
             given = interpolation_loss(rows, labels, balanced=balanced)
         else:
@@ -149,7 +151,9 @@ def _loss_without_latents(labels: IntArray, balanced: bool) -> float:
     return float(information.entropy(labels[:, None])[0])
 
 
-def _scikit_learn_loss(inputs: FloatArray, labels: IntArray, balanced: bool) -> float:
+def _scikit_learn_loss(
+    inputs: FloatArray, labels: IntArray, balanced: bool, max_steps: int
+) -> float:
     import warnings
 
     from sklearn.exceptions import ConvergenceWarning
@@ -160,7 +164,7 @@ def _scikit_learn_loss(inputs: FloatArray, labels: IntArray, balanced: bool) -> 
         C=np.inf,
         class_weight="balanced" if balanced else None,
         tol=1e-4,
-        max_iter=100,
+        max_iter=max_steps,
     )
     with warnings.catch_warnings():
         # Stopping early is the very thing this option reproduces.

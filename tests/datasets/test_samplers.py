@@ -12,6 +12,7 @@ from qlayers.datasets.samplers import (
     FixedFactorSampler,
     RestrictedSampler,
     ShuffledSampler,
+    SubsetSampler,
     UniformSampler,
 )
 
@@ -139,3 +140,21 @@ def test_a_batch_depends_on_seed_and_step_only(sampler):
 def test_bad_settings_are_explained(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_subset_sampler_draws_from_one_part_whatever_the_stream():
+    """4 of 5 images, the same ones for every seed of the stream."""
+    sampler = SubsetSampler(0.8)
+    parts = []
+    for seed in (0, 1):
+        drawn = sampler.batch(SPACE, SPACE.num_combinations, seed, 0, 5_000)
+        parts.append(set(SPACE.index_of(drawn).tolist()))
+    assert parts[0] == parts[1]
+    assert len(parts[0]) == int(0.8 * SPACE.num_combinations)
+    # A random part, not the first.
+    assert max(parts[0]) >= int(0.8 * SPACE.num_combinations)
+    other = SubsetSampler(0.8, seed=2)
+    drawn = other.batch(SPACE, SPACE.num_combinations, 0, 0, 5_000)
+    assert set(SPACE.index_of(drawn).tolist()) != parts[0]
+    with pytest.raises(ValueError, match="fraction"):
+        SubsetSampler(0.0)

@@ -431,3 +431,56 @@ def test_model_agreement_by_lasso():
     table = np.abs(Lasso(alpha=0.1).fit(scaled[0], scaled[1]).coef_).T
     assert result.pairwise[0, 1] == pytest.approx(relative_strength(table))
     assert result.model_scores[1] == pytest.approx(result.pairwise[0, 1])
+
+
+def _sklearn_explicitness(features, labels, max_steps):
+    """The public codes' fit, written out: balanced, unpenalised, stopped early."""
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(
+        C=np.inf, class_weight="balanced", tol=1e-4, max_iter=max_steps
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = model.fit(features, labels).predict_proba(features)
+    given = -np.log(rows[np.arange(len(labels)), labels]).mean()
+    nothing = np.log(labels.max() + 1)
+    return (nothing - given) / nothing
+
+
+def _imbalanced_sample():
+    generator = np.random.default_rng(4)
+    sources = generator.choice(4, size=(400, 2), p=[0.7, 0.1, 0.1, 0.1])
+    noise = generator.normal(size=(400, 3))
+    return sources, sources @ generator.normal(size=(2, 3)) + 0.3 * noise
+
+
+def test_protocol_of_the_code_behind_the_papers_tables():
+    """Balanced class weights and 100 steps; ranges of 1/8 and three neighbours."""
+    sources, latents = _imbalanced_sample()
+    latents[:, 2] *= np.ptp(latents[:, 0]) / np.ptp(latents[:, 2]) / 8.001
+    found = infomec(sources, latents, discrete_latents=False, protocol="qlae_code")
+    scaled = StandardScaler().fit_transform(latents)
+    for i, value in enumerate(found.explicitness_per_source):
+        wanted = _sklearn_explicitness(scaled, sources[:, i], 100)
+        assert value == pytest.approx(wanted, abs=1e-6)
+    assert found.active.tolist() == [True, True, False]
+    assert found.settings["n_neighbors"] == 3
+    text = infomec(sources, latents, discrete_latents=False)
+    assert np.abs(text.explicitness - found.explicitness) > 1e-3
+
+
+def test_protocol_of_the_factor_qvae_code():
+    """The published function with three neighbours and 500 steps."""
+    sources, latents = _imbalanced_sample()
+    codes = np.clip(np.rint(2 * latents), -3, 3)
+    found = infomec(sources, codes, discrete_latents=True, protocol="factor_qvae")
+    columns = [(codes[:, [j]] == np.unique(codes[:, j])) for j in range(3)]
+    one_hot = np.hstack(columns).astype(float)
+    for i, value in enumerate(found.explicitness_per_source):
+        wanted = _sklearn_explicitness(one_hot, sources[:, i], 500)
+        assert value == pytest.approx(wanted, abs=1e-6)
+    real = {"discrete_latents": False, "fit": "converged"}
+    ours = infomec(sources, latents, protocol="factor_qvae", **real)
+    alike = infomec(sources, latents, protocol="standalone", n_neighbors=3, **real)
+    assert ours.scores() == alike.scores()

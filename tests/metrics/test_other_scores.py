@@ -114,3 +114,21 @@ class TestStraightThroughGap:
             straight_through_gap([np.nan], [1.0])
         with pytest.raises(ValueError, match="`hard` must hold"):
             straight_through_gap([1.0], [[1.0]])
+
+
+def test_psnr_that_wraps_around_at_256():
+    """Tripod's: 16 levels off count as none, 17 as a squared error of 289 - 256 = 33.
+
+    A difference of -1 is 255, whose square 65025 = 254 * 256 + 1 is 1 again.
+    """
+    images = np.full((4, 2, 2, 1), 100, np.uint8)
+    off = np.array([16, 17, -1, 1]).reshape(4, 1, 1, 1)
+    result = psnr(images, (images + off).astype(np.uint8), variant="uint8_overflow")
+    np.testing.assert_allclose(result.mse_per_image * 255**2, [0, 33, 1, 1])
+    assert result.psnr_per_image[0] == np.inf
+    # Floats are cut to bytes, not rounded.
+    ones = np.full((1, 2, 2, 1), 100.9 / 255)
+    cut = psnr(ones, np.full((1, 2, 2, 1), 101.1 / 255), variant="uint8_overflow")
+    assert cut.mse * 255**2 == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="in \\[0, 1\\]"):
+        psnr(ones, 2 * ones + 1, variant="uint8_overflow")

@@ -416,3 +416,26 @@ def test_heavy_packages_are_imported_only_when_used():
 def test_every_public_name_has_a_docstring():
     for name in metrics.__all__:
         assert getattr(metrics, name).__doc__, name
+
+
+def test_samples_kept_for_tests():
+    """Trees are tested on the last samples; what has no test does not see them."""
+    found = evaluate(
+        SOURCES,
+        LATENTS,
+        discrete_latents=False,
+        metrics=("mig", "infomec", "dci_gradient_boosting", "sap"),
+        test_samples=len(SOURCES) // 4,
+        verbose=False,
+    )
+    part = slice(len(SOURCES) - len(SOURCES) // 4)
+    assert found["mig"].mig == mig(SOURCES[part], LATENTS[part]).mig
+    assert found["infomec"].settings["samples"] == part.stop
+    trees = found["dci_gradient_boosting"]
+    assert trees.settings["samples"] == len(SOURCES)
+    assert trees.settings["test_size"] == len(SOURCES) // 4
+    assert found["sap"].settings["test_size"] == pytest.approx(0.25, abs=0.01)
+    with pytest.raises(ValueError, match="test_samples"):
+        evaluate(
+            SOURCES, LATENTS, discrete_latents=False, test_samples=len(SOURCES) - 1
+        )

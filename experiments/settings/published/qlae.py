@@ -177,6 +177,7 @@ _BALANCED = Difference(
     "explicitness",
     "equations 11 to 13: unweighted, to the infimum",
     "balanced class weights, at most 100 steps of L-BFGS",
+    {"protocol": "qlae_code"},
 )
 
 _CHECKPOINT = Gap(

@@ -9,15 +9,16 @@ Paper = Literal["qlae", "tripod", "factor_qvae", "friede", "cliff"]
 Variant = Literal["text", "code"]
 IntervalKind = Literal["95 %", "standard error", "quartiles", "not stated", "none"]
 DciEstimator = Literal["random_forest", "gradient_boosting"]
-Protocol = Literal["paper", "standalone", "tripod"]
+Protocol = Literal["paper", "standalone", "tripod", "qlae_code", "factor_qvae"]
 Selection = Literal["infom", "straight_through_gap", "last"]
 Representation = Literal["values", "codes", "means", "samples", "latents"]
 
 # Where `sets` of a `Difference` may point besides hyperparameters.
 _TRAINING = ("steps", "batch_size", "num_latents", "evaluate_every", "network")
-_PLAIN = (*_TRAINING, "num_labels", "image_size", "log_every")
+_PLAIN = (*_TRAINING, "num_labels", "train_fraction", "image_size", "log_every")
 _OPTIONS = ("encoder_options", "decoder_options", "dataset_options")
 _OPTIMIZER = ("learning_rate", "beta_1", "beta_2", "weight_decay", "clip_value")
+_SCORING = ("protocol", "psnr_variant")
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ class Training:
         encoder_options: Further arguments of the encoder.
         decoder_options: Further arguments of the decoder.
         num_labels: Labelled images.
+        train_fraction: Share of the dataset's images that training sees.
         image_size: Side of the images.
         evaluate_every: Steps between evaluations.
         log_every: Steps between rows of the history.
@@ -113,6 +115,7 @@ class Training:
     encoder_options: Mapping[str, Any] = field(default_factory=dict)
     decoder_options: Mapping[str, Any] = field(default_factory=dict)
     num_labels: int = 0
+    train_fraction: float = 1.0
     image_size: int = 64
     evaluate_every: int = 5_000
     log_every: int = 100
@@ -124,11 +127,11 @@ class Training:
         rest = {
             name: value
             for name, value in settings.items()
-            if name not in (*own, *adam, *_OPTIONS)
+            if name not in (*own, *adam, *_OPTIONS, *_SCORING)
         }
         for name in ("encoder_options", "decoder_options"):
             own[name] = {**getattr(self, name), **settings.get(name, {})}
-        for name in ("reconstruction", "reduction", "num_labels"):
+        for name in ("reconstruction", "reduction", "num_labels", "train_fraction"):
             if name in rest:
                 own[name] = rest.pop(name)
         return dataclasses.replace(
@@ -153,24 +156,34 @@ class Scoring:
     Attributes:
         estimators: For each metric of the table, how it is estimated.
         representation: What is scored.
-        samples: Images scored, training and test part together.
+        samples: Images scored.
         reconstructions: Images that PSNR and mean squared error are taken on.
-        test_samples: Those among them that trees are tested on.
+        test_samples: Further images that trees are tested on; 0 takes some of the
+            others.
         protocol: Protocol of InfoMEC here; None if the table has no InfoMEC.
         select: Rule that chooses the reported checkpoint.
         psnr_threshold: Least PSNR of a checkpoint that may be chosen.
-        metrics: Set of metrics that contains those of the table.
+        psnr_variant: PSNR that the threshold is for.
+        metrics: Set of metrics.
+        scores: Metrics of the table that the set does not contain.
     """
 
     estimators: Mapping[str, str]
     representation: Representation
     samples: int = 10_000
     reconstructions: int = 10_000
-    test_samples: int | None = None
+    test_samples: int = 0
     protocol: Protocol | None = None
     select: Selection = "last"
     psnr_threshold: float | None = None
+    psnr_variant: Literal["exact", "uint8_overflow"] = "exact"
     metrics: Literal["fast", "standard", "all"] = "standard"
+    scores: tuple[str, ...] = ()
+
+    def with_settings(self, settings: Mapping[str, Any]) -> "Scoring":
+        """A copy with the settings changed that concern scoring."""
+        own = {name: settings[name] for name in _SCORING if name in settings}
+        return dataclasses.replace(self, **own)
 
 
 @dataclass(frozen=True)
@@ -289,9 +302,21 @@ class PublishedRow:
                 dataset_options.update(difference.sets.get("dataset_options", {}))
         return {
             **training_recipe(training),
-            **scoring_recipe(self.scoring),
+            **scoring_recipe(self.scoring_of(variant)),
             "dataset_options": dataset_options,
         }
+
+    def scoring_of(self, variant: Variant = "text") -> Scoring:
+        """How the row is scored.
+
+        Args:
+            variant: See `recipe`.
+        """
+        scoring = self.scoring
+        if variant == "code":
+            for difference in self.code:
+                scoring = scoring.with_settings(difference.sets)
+        return scoring
 
 
 def training_recipe(training: Training) -> dict[str, Any]:
@@ -308,9 +333,12 @@ def scoring_recipe(scoring: Scoring) -> dict[str, Any]:
     """A scoring as recipe values."""
     return {
         "evaluation_size": scoring.samples,
+        "test_size": scoring.test_samples,
         "reconstruction_size": scoring.reconstructions,
         "psnr_threshold": scoring.psnr_threshold,
+        "psnr_variant": scoring.psnr_variant,
         "select": scoring.select,
         "protocol": scoring.protocol or "paper",
         "metrics": scoring.metrics,
+        "scores": list(scoring.scores),
     }

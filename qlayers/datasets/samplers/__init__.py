@@ -5,6 +5,7 @@ from qlayers.datasets.samplers.fixed_factor_sampler import FixedFactorSampler
 from qlayers.datasets.samplers.restricted_sampler import RestrictedSampler
 from qlayers.datasets.samplers.sampler import Sampler, random_generator
 from qlayers.datasets.samplers.shuffled_sampler import ShuffledSampler
+from qlayers.datasets.samplers.subset_sampler import SubsetSampler
 from qlayers.datasets.samplers.uniform_sampler import UniformSampler
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "RestrictedSampler",
     "Sampler",
     "ShuffledSampler",
+    "SubsetSampler",
     "UniformSampler",
     "random_generator",
 ]

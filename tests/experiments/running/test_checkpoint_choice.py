@@ -26,6 +26,13 @@ def test_reconstruction_filter_then_best_infom(tmp_path):
     assert not rule.accepts({"psnr/psnr": 29.9, "infomec/modularity": 0.9}, None)
 
 
+def test_the_filter_takes_the_psnr_that_its_threshold_is_for(tmp_path):
+    rule = rule_of(tmp_path, psnr_threshold=38.0, psnr_variant="uint8_overflow")
+    scores = {"psnr/psnr": 30.0, "infomec/modularity": 0.5}
+    assert rule.accepts({**scores, "psnr_uint8_overflow/psnr": 39.0}, None)
+    assert not rule.accepts({**scores, "psnr_uint8_overflow/psnr": 37.0}, None)
+
+
 def test_smallest_gap_without_labels(tmp_path):
     rule = rule_of(tmp_path, select="straight_through_gap")
     assert rule.accepts({"straight_through_gap/gap": 0.1}, 0.2)

@@ -1,12 +1,18 @@
 """What is scored."""
 
+import functools
+import json
+
 import numpy as np
 import pytest
 
 import models
+from experiments.running import scoring
 from experiments.running.evaluation import Sample, evaluate_model
 from experiments.running.latents import latents_of, measure_gap
 from experiments.running.setup import load_dataset
+from experiments.storage.run_directory import RunDirectory
+from qlayers.metrics import factor_vae_score, mig
 from tests.experiments.runs import tiny_config
 from tests.models.tiny import tiny_model
 
@@ -41,6 +47,55 @@ def test_psnr_is_taken_on_as_many_images_as_asked(images):
     errors = ((unit - model.reconstruct(images[:40])) ** 2).mean(axis=(1, 2, 3))
     wanted = np.mean(-10 * np.log10(errors))
     assert found.scores["psnr/psnr"] == pytest.approx(wanted, abs=1e-3)
+
+
+def test_the_overflowing_psnr_stands_beside_the_true_one(images):
+    config = tiny_config(psnr_variant="uint8_overflow", psnr_threshold=20.0)
+    sample = Sample(np.zeros((70, 6), int), images)
+    sample.sources[:, 0] = np.arange(70) % 10
+    model = build("qlae")
+    found = evaluate_model(config, model, sample, metrics=("mig",))
+    again = (255 * model.reconstruct(images)).astype("uint8").astype(int)
+    # In whole numbers, with the remainder taken by hand.
+    wrapped = ((images.astype(int) - again) % 256) ** 2 % 256
+    errors = wrapped.mean(axis=(1, 2, 3)) / 255**2
+    wanted = np.mean(-10 * np.log10(errors))
+    assert found.scores["psnr_uint8_overflow/psnr"] == pytest.approx(wanted, abs=1e-6)
+    assert found.scores["psnr/psnr"] < wanted
+
+
+def test_trees_are_tested_on_images_of_their_own(tmp_path, monkeypatch):
+    """MIG sees 120 images; boosted trees train on them and are tested on 60 more."""
+    config = tiny_config(
+        evaluation_size=120,
+        test_size=60,
+        reconstruction_size=10,
+        scores=["dci_gradient_boosting", "factor_vae_score"],
+        metrics="fast",
+    )
+    dataset = load_dataset(config)
+    model = build("qlae")
+    sizes = {"num_train": 20, "num_eval": 10, "num_variance": 30, "batch_size": 4}
+    small = functools.partial(scoring.sampled_scores, **sizes)
+    monkeypatch.setattr(scoring, "sampled_scores", small)
+    with RunDirectory(tmp_path) as directory:
+        found = scoring.score_run(
+            config, directory, model, dataset, {"step": 12}, lambda text: None
+        )
+    sources, images = dataset.evaluation_set(180, dtype="uint8")
+    latents = latents_of(model, images)[0]
+    assert "dci" not in found.results
+    trees = found.results["dci_gradient_boosting"]
+    assert (trees.settings["samples"], trees.settings["test_size"]) == (180, 60)
+    wanted = mig(sources[:120], latents[:120]).mig
+    assert found.scores["mig/mig"] == pytest.approx(wanted)
+    score = factor_vae_score(
+        dataset, lambda x: latents_of(model, x)[0], verbose=False, **sizes
+    )
+    assert found.scores["factor_vae_score/score"] == score.score
+    written = json.loads((tmp_path / "metrics.json").read_text())
+    assert written["settings"]["test_samples"] == 60
+    assert written["settings"]["samples"] == 120
 
 
 def test_quantized_values_are_scored_as_codes_values(images):

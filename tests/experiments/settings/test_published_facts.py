@@ -46,7 +46,7 @@ _QLAE_AE = {
     "reconstruction": "bce",
     "reduction": "mean",
     "evaluation_size": 10_000,
-    "protocol": "paper",  # k = 3, ranges of 1/8
+    "protocol": "qlae_code",  # k = 3, ranges of 1/8, balanced, 100 steps
 }
 # scripts/train_gan.py: num_steps counts encoder steps, five of them a generator step.
 _QLAE_GAN = {
@@ -136,6 +136,7 @@ _TRIPOD = {
     "evaluation_size": 10_000,
     "protocol": "tripod",
     "select": "infom",
+    "psnr_variant": "uint8_overflow",
     "psnr_threshold": {
         "shapes3d": 38.0,
         "mpi3d": 42.0,
@@ -178,8 +179,10 @@ _BAYKAL = {
     "weight_decay": 0.0,
     "reconstruction": "mse",
     "reduction": "mean",
-    "evaluation_size": 15_000,
-    "protocol": "standalone",
+    "evaluation_size": 10_000,
+    "test_size": 5_000,
+    "protocol": "factor_qvae",  # the published function with k = 3 and 500 steps
+    "train_fraction": 0.8,
 }
 # For one optimizer PyTorch's cosine climbs back after 50,000 batches.
 _ONE_RATE = {"learning_rate": "a periodic cosine over 50,000 batches"}
@@ -276,7 +279,8 @@ _FRIEDE = {
     "weight_decay": 0.0,
     "reconstruction": "bce",
     "reduction": "sum",
-    "evaluation_size": 15_000,
+    "evaluation_size": 10_000,
+    "test_size": 5_000,
     "select": "last",
 }
 _FRIEDE_CODES = {
@@ -324,7 +328,8 @@ _CLIFF_SHAPES3D = {
     "learning_rate": 1e-4,
     "reconstruction": "bce",
     "reduction": "sum",
-    "evaluation_size": 15_000,
+    "evaluation_size": 10_000,
+    "test_size": 5_000,
 }
 _CLIFF_BALLS = {
     **_CLIFF,
@@ -392,9 +397,9 @@ FACTS = {
 
 # Settings in which the text variant differs from the code, by paper and row.
 _STYLE = {"encoder_option variant", "decoder_option variant", "clip_value"}
-_QLAE_TEXT = _STYLE | {"beta_2"}
-_TRIPOD_TEXT = {"steps", "learning_rate", "beta_2", "clip_value"}
-_BAYKAL_TEXT = {"encoder_option variant", "decoder_option variant"}
+_QLAE_TEXT = _STYLE | {"beta_2", "protocol"}
+_TRIPOD_TEXT = {"steps", "learning_rate", "beta_2", "clip_value", "psnr_variant"}
+_BAYKAL_TEXT = {"encoder_option variant", "decoder_option variant", "train_fraction"}
 _FACTOR_TEXT = _BAYKAL_TEXT | {"steps", "temperature"}
 TEXT_DIFFERS = {
     "qlae": {
