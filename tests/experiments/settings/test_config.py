@@ -195,3 +195,13 @@ def test_seeds_are_numbers(text):
     assert parse_seeds(["0", " 12"]) == [0, 12]
     with pytest.raises(ValueError, match="Seeds are numbers"):
         parse_seeds(["1", text])
+
+
+def test_scores_on_request_are_those_that_exist():
+    """The names are written out, so that flags need not load the metrics."""
+    from experiments.settings.choices import SAMPLED_SCORES, SCORES
+    from qlayers.metrics.evaluate import ALL
+
+    assert set(SCORES) == {*SAMPLED_SCORES, *ALL, "dci_lightgbm"}
+    with pytest.raises(ValueError, match="Unknown score 'dic'"):
+        resolve("qlae", profile="cpu", settings={"scores": ["dic"]})
