@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import keras
 import numpy as np
 import numpy.typing as npt
 
@@ -45,7 +46,7 @@ class CodeStatistics(StepCallback):
     def write(self, step: int, logs: Mapping[str, Any]) -> None:
         import tensorflow as tf
 
-        codes = np.asarray(self.codes(self.inputs))
+        codes = keras.ops.convert_to_numpy(self.codes(self.inputs))
         frequencies = code_frequencies(codes, self.num_codes)
         usage = [float((row > 0).mean()) for row in frequencies]
         perplexity = [perplexity_of(row) for row in frequencies]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qlayers.callbacks.checkpoint_selection import CheckpointSelection
+from qlayers.callbacks.model_state import uncounted
 from qlayers.callbacks.step_counter import StepCounter
 from qlayers.metrics import EvaluationResult, evaluate
 
@@ -23,6 +24,8 @@ class DisentanglementMetrics(StepCounter):
     The scores are kept in `history`, enter the epoch logs (and so `fit`'s history,
     `EarlyStopping` and the like, if listed after this callback) and go to TensorBoard
     if `log_dir` is given. Latents that are not finite give a warning, not an error.
+    Training goes on as if nothing had been watched: the running means of `fit` do not
+    count the sample.
 
     Args:
         sources: (samples, n_s) integers of the fixed sample.
@@ -108,6 +111,10 @@ class DisentanglementMetrics(StepCounter):
             self._writer.close()
 
     def _run(self) -> None:
+        with uncounted(self.model):
+            self._score()
+
+    def _score(self) -> None:
         self._last_run = self._step
         latents = self._map(self.encode)
         if not np.isfinite(latents).all():

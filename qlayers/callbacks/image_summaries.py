@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import keras
 import numpy as np
 import numpy.typing as npt
 
@@ -50,13 +51,13 @@ class ImageSummaries(StepCallback):
     def write(self, step: int, logs: Mapping[str, Any]) -> None:
         import tensorflow as tf
 
-        made = np.asarray(self.reconstruct(self.images))
+        made = keras.ops.convert_to_numpy(self.reconstruct(self.images))
         picture = reconstruction_grid(self.images, made)
         tf.summary.image("reconstructions", picture[None])
         if self.traverse is None:
             return
         for i, image in enumerate(self.images[: self.num_traversals]):
-            rows = image_grid(np.asarray(self.traverse(image)))
+            rows = image_grid(keras.ops.convert_to_numpy(self.traverse(image)))
             tf.summary.image(f"traversals/{i}", rows[None])
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import numpy.typing as npt
 
@@ -73,7 +74,7 @@ class ProjectorFiles(StepCallback):
         from tensorboard.plugins import projector
 
         folder = Path(self.log_dir)
-        latents = np.asarray(self.encode(self.images))
+        latents = keras.ops.convert_to_numpy(self.encode(self.images))
         latents = latents.reshape(len(latents), -1)
         # The projector lists only folders that hold an event file.
         tf.summary.scalar("projector/points", len(latents))
@@ -105,7 +106,7 @@ class ProjectorFiles(StepCallback):
         names = list(self.source_names)
         columns = [_column(values) for values in self.sources.T]
         if self.codes is not None:
-            codes = np.asarray(self.codes(self.images))
+            codes = keras.ops.convert_to_numpy(self.codes(self.images))
             names += [f"code_{j}" for j in range(codes.shape[1])]
             columns += [_column(values) for values in codes.T]
         if not columns:  # neither factors nor codes: the points have numbers

@@ -4,8 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
+from qlayers.callbacks.model_state import uncounted
 from qlayers.callbacks.step_counter import StepCounter
 
 
@@ -56,11 +55,8 @@ class StepCallback(StepCounter):
 
     def advance(self, step: int, logs: Mapping[str, Any]) -> None:
         if self._is_due(step):
-            # Layers count what passes through them; these inputs are none of fit's.
-            kept = [(v, np.array(v)) for v in self.model.metrics_variables]
-            self.record(step, logs)
-            for variable, value in kept:
-                variable.assign(value)
+            with uncounted(self.model):
+                self.record(step, logs)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self.close()

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from qlayers.callbacks.model_state import synchronize
 from qlayers.callbacks.step_counter import StepCounter
 
 # What `fit` and the models with two optimizers call their losses.
@@ -119,14 +120,14 @@ class StopOnNonFinite(StepCounter):
         return finite
 
     def _copy(self) -> list[tuple[Any, Any]]:
-        _synchronize(self.model)
+        synchronize(self.model)
         variables = training_variables(self.model)
         return [(v, np.array(keras.ops.convert_to_numpy(v))) for v in variables]
 
     def _give_up(self, reason: str) -> None:
         assert self._good is not None, "`begin` was not called"
         restored, state = self._good
-        _synchronize(self.model)
+        synchronize(self.model)
         for variable, value in state:
             variable.assign(value)
         self.model.stop_training = True
@@ -177,13 +178,6 @@ def _build_optimizer(model: keras.Model) -> None:
     optimizer = getattr(model, "optimizer", None)
     if optimizer is not None and not optimizer.built and model.built:
         optimizer.build(model.trainable_variables)
-
-
-def _synchronize(model: keras.Model) -> None:
-    """On JAX `fit` holds the state elsewhere while it runs."""
-    synchronize = getattr(model, "jax_state_sync", None)
-    if synchronize is not None:
-        synchronize()
 
 
 def _is_finite(values: Sequence[np.ndarray]) -> bool:
