@@ -13,6 +13,7 @@ from qlayers.quantizers.code_usage import CodeUsage
 from qlayers.quantizers.codebook import LARGEST
 from qlayers.signals import Signals
 from qlayers.term_layer import TermLayer
+from qlayers.weight_decay import exclude_from_weight_decay
 
 
 class BaseQuantizer(TermLayer, abc.ABC):
@@ -24,6 +25,10 @@ class BaseQuantizer(TermLayer, abc.ABC):
 
     A subclass sets `codes_per_latent` (codes per latent) in `build` by calling
     `build_codes`, and implements `call`, `_codes`, `_values_of` and `value_table`.
+
+    With `trainable=False` nothing that the layer keeps changes: neither codes, by
+    revival or moving averages, nor the step that schedules are read at. No optimizer's
+    weight decay shrinks its weights.
 
     Args:
         seed: Integer seed of the layer's random draws.
@@ -73,6 +78,20 @@ class BaseQuantizer(TermLayer, abc.ABC):
                 self.codes_per_latent, detail=self.track_usage, name=self.name
             )
         self.build_step()
+
+    def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
+        """As in Keras. Values of codes are no size of a network: they never decay."""
+        variable = super().add_weight(*args, **kwargs)
+        exclude_from_weight_decay(variable)
+        return variable
+
+    def learns(self, training: bool | None) -> bool:
+        """Whether this call may change codes and counters: not if the layer is frozen.
+
+        Args:
+            training: The argument of `call`.
+        """
+        return bool(training) and self.trainable
 
     @property
     def inputs_per_latent(self) -> int:
@@ -188,7 +207,7 @@ class BaseQuantizer(TermLayer, abc.ABC):
         """Counts codes and steps; gives the output the dtype of the policy."""
         if self.usage is not None and codes is not None:
             self.usage.update_state(codes)
-        self.advance_step(training)
+        self.advance_step(self.learns(training))
         return ops.cast(outputs, self.compute_dtype)
 
     def _number(self) -> None:

@@ -132,7 +132,7 @@ class GumbelQuantizer(BaseQuantizer):
         else:
             weights = one_hot_of(codes, self.num_values)
             z = straight_through(x, self._values_of(ops.maximum(codes, 0)))
-        if training:
+        if self.learns(training):
             self._codebook.revive(codes, x)
         z = self._finish(z, codes, training)
         return (z, weights) if return_assignments else z

@@ -55,13 +55,14 @@ class NearestCodeQuantizer(BaseQuantizer):
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         x = self._prepare(inputs)
-        if training:
+        learns = self.learns(training)
+        if learns:
             self._codebook.start(x)
         codes = self._codes(x)
         z = self._values_of(ops.maximum(codes, 0))
         self._add_loss_of("quantize", ops.stop_gradient(x) - z)
         self._add_loss_of("commit", x - ops.stop_gradient(z))
-        if training:
+        if learns:
             self._codebook.update(codes, x)
         return self._finish(self._with_gradient(x, z), codes, training)
 
