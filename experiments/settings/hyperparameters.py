@@ -8,7 +8,9 @@ from typing import Any
 
 _NOT_NEGATIVE = ("weight_decay", "beta_1", "beta_2", "clip_value")
 
-_SCHEDULE = re.compile(r"^(cosine|exponential)\(([^,()]+),([^,()]+)(?:,([^,()]+))?\)$")
+_SCHEDULE = re.compile(
+    r"^(cosine|periodic_cosine|exponential)\(([^,()]+),([^,()]+)(?:,([^,()]+))?\)$"
+)
 
 
 def check_known(method: str, names: Mapping[str, Any]) -> None:
@@ -75,7 +77,8 @@ def resolve_schedules(values: Mapping[str, Any], steps: int) -> dict[str, Any]:
 
     `cosine(first, last)` is half a cosine, `exponential(first, last)` a geometric
     sequence; both run over the whole training. A third number is the steps they take
-    instead: `cosine(first, last, steps)` stays at `last` from then on.
+    instead: `cosine(first, last, steps)` stays at `last` from then on, and
+    `periodic_cosine(first, last, steps)` climbs back.
 
     Args:
         values: Hyperparameters.
@@ -98,6 +101,10 @@ def _schedule(value: Any, steps: int) -> Any:
 
     if kind == "cosine":
         made = schedules.CosineDecay(first, decay_steps=length, alpha=last / first)
+    elif kind == "periodic_cosine":
+        from models.schedules import PeriodicCosine
+
+        made = PeriodicCosine(first, last, length)
     else:
         made = schedules.ExponentialDecay(
             first, decay_steps=length, decay_rate=last / first

@@ -20,6 +20,7 @@ from models.methods.common import (
 )
 from models.networks.choice import Networks
 from models.optimizers import make_adam
+from qlayers.quantizers.gumbel import Distance
 from qlayers.schedules import Schedulable
 
 PAPER = Paper(
@@ -72,7 +73,7 @@ def qvae(
     code_dim: int = 1,
     kl_weight: Schedulable = 1e-3,
     kl_reduction: Literal["sum", "mean"] = "sum",
-    distance: Literal["l1", "squared_l2"] = "l1",
+    distance: Distance = "l1",
     temperature: Schedulable | None = None,
     learning_rate: Any = None,
     **training: Any,
@@ -86,7 +87,8 @@ def qvae(
         code_dim: 1 for scalars; more is the paper's vector variant.
         kl_weight: Weight of the divergence to the uniform prior.
         kl_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
-        distance: `"l1"` (paper) or `"squared_l2"` (public code).
+        distance: `"l1"` (paper, scalars), `"l2"` (paper, vectors) or `"squared_l2"`
+            (public code).
         temperature: Temperature of the relaxed samples; by default `exp(-1e-5 * step)`.
         learning_rate: By default the cosine schedule over 50,000 steps.
         **training: Arguments of `models.methods.common.model_from`.
@@ -137,7 +139,7 @@ def factor_qvae(
     kl_weight: Schedulable = 1e-3,
     tc_weight: Schedulable = 1e-4,
     kl_reduction: Literal["sum", "mean"] = "sum",
-    distance: Literal["l1", "squared_l2"] = "l1",
+    distance: Distance = "l1",
     temperature: Schedulable | None = None,
     **training: Any,
 ) -> FactorModel:
@@ -153,7 +155,8 @@ def factor_qvae(
         kl_weight: Weight of the divergence to the uniform prior.
         tc_weight: Weight of the total correlation.
         kl_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
-        distance: `"l1"` (paper) or `"squared_l2"` (public code).
+        distance: `"l1"` (paper, scalars), `"l2"` (paper, vectors) or `"squared_l2"`
+            (public code).
         temperature: Temperature of the relaxed samples; by default `exp(-1e-5 * step)`.
         **training: `learning_rate`, `discriminator_learning_rate`, `hidden_units`,
             `seed`, and arguments of `models.methods.common.factor_model_from`.
@@ -223,7 +226,7 @@ def _gumbel(
     code_dim: int,
     kl_weight: Any,
     kl_reduction: Literal["sum", "mean"],
-    distance: Literal["l1", "squared_l2"],
+    distance: Distance,
     temperature: Any,
 ) -> qlayers.GumbelQuantizer:
     return qlayers.GumbelQuantizer(

@@ -147,7 +147,8 @@ def factor_vae(
         label_sizes: Number of values of each labelled factor.
         two_batches: Whether a batch is two halves, as in Kim and Mnih's algorithm;
             Friede et al. permute the same batch.
-        **training: `learning_rate`, `discriminator_learning_rate`, `hidden_units`,
+        **training: `learning_rate`, `discriminator_learning_rate`,
+            `discriminator_beta_1`, `discriminator_beta_2`, `hidden_units`,
             `negative_slope`, `seed` and arguments of
             `models.methods.common.factor_model_from`.
     """
@@ -219,6 +220,8 @@ def factorized_model(
     negative_slope: float = 0.2,
     learning_rate: Any = _LEARNING_RATE,
     discriminator_learning_rate: Any = 1e-4,
+    discriminator_beta_1: float = 0.5,
+    discriminator_beta_2: float = 0.9,
     two_batches: bool = False,
     seed: int | None = None,
     **training: Any,
@@ -243,8 +246,8 @@ def factorized_model(
         learning_rate=learning_rate,
         discriminator_optimizer={
             "learning_rate": discriminator_learning_rate,
-            "beta_1": 0.5,
-            "beta_2": 0.9,
+            "beta_1": discriminator_beta_1,
+            "beta_2": discriminator_beta_2,
         },
         **{**_LOSS, **training},
     )

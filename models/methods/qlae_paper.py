@@ -169,6 +169,7 @@ def qlae(
     quantize_weight: Schedulable = 1e-2,
     commit_weight: Schedulable = 1e-2,
     loss_reduction: Literal["sum", "mean"] = "sum",
+    codebook_init: Literal["even", "normal"] = "even",
     weight_decay: float = 0.1,
     **training: Any,
 ) -> LatentModel:
@@ -184,6 +185,8 @@ def qlae(
         quantize_weight: Weight of the quantization loss.
         commit_weight: Weight of the commitment loss.
         loss_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
+        codebook_init: How codebooks start; see `qlayers.LatentQuantizer`. Baykal et
+            al.'s QLAE draws them.
         weight_decay: Decay of everything but biases and codebooks.
         **training: As in `ae`.
     """
@@ -193,6 +196,7 @@ def qlae(
         quantize_weight=quantize_weight,
         commit_weight=commit_weight,
         loss_reduction=loss_reduction,
+        init=codebook_init,
         name="quantizer",
     )
     parts = assemble(networks, num_latents, quantizer=quantizer)

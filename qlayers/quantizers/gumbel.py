@@ -1,6 +1,6 @@
 """Stochastic quantization to a learned codebook, by distance."""
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import keras
 from keras import ops
@@ -24,6 +24,7 @@ from qlayers.quantizers.codebook import Codebook
 from qlayers.schedules import Schedulable
 from qlayers.signals import Signals
 
+Distance = Literal["l1", "l2", "squared_l2"]
 # Beyond this, squared distances overflow float32.
 _LARGEST_FOR_SQUARES = 1e15
 
@@ -33,7 +34,8 @@ class GumbelQuantizer(BaseQuantizer):
     """Samples a code with a probability that falls with its distance.
 
     All latents share the codebook `M` of `num_values` scalars (or vectors, with
-    `code_dim > 1`). With the distances `R_k = |x - M_k|`, the posterior of a latent is
+    `code_dim > 1`). With the distances `R_k = |x - M_k|` (Euclidean for vectors with
+    `distance="l2"`), the posterior of a latent is
     `q = softmax(-R)`. Forward in training, with Gumbel noise `g`:
 
         y = softmax((-R + g) / temperature),    z = sum_k y_k M_k
@@ -54,7 +56,9 @@ class GumbelQuantizer(BaseQuantizer):
             paper anneals `exp(-1e-5 * step)`, which is
             `ExponentialDecay(1.0, decay_steps=100_000, decay_rate=math.exp(-1))`.
         kl_weight: Weight of the divergence, a number or a schedule.
-        distance: `"l1"`, as in the paper, or `"squared_l2"`, as in its public code.
+        distance: `"l1"`, equation 3 of the paper for scalars; `"l2"`, which is the same
+            for scalars and equation 2 for vectors; or `"squared_l2"`, as in the public
+            code. The gradient of `"l2"` is 0 on a code itself.
         kl_reduction: `"sum"` over latents, or `"mean"`, as in the public code.
         revive_after: Training calls after which a code that was nearest to nothing is
             moved onto a random input. Default: never.
@@ -70,7 +74,8 @@ class GumbelQuantizer(BaseQuantizer):
     ```
 
     Reference:
-        Baykal et al., Disentanglement with Factor Quantized VAEs, equations 3, 4, 8;
+        Baykal et al., Disentanglement with Factor Quantized VAEs, equations 2, 3, 4,
+        8;
         Sonderby et al. 2017, Continuous Relaxation Training of Discrete Latent
         Variable Image Models.
     """
@@ -83,7 +88,7 @@ class GumbelQuantizer(BaseQuantizer):
         code_dim: int = 1,
         temperature: Schedulable = 1.0,
         kl_weight: Schedulable = 0.0,
-        distance: Literal["l1", "squared_l2"] = "l1",
+        distance: Distance = "l1",
         kl_reduction: Literal["sum", "mean"] = "sum",
         revive_after: int | None = None,
         **kwargs: Any,
@@ -94,7 +99,7 @@ class GumbelQuantizer(BaseQuantizer):
         self.code_dim = check_count("code_dim", code_dim)
         self.temperature = self.schedulable("temperature", temperature, exclusive=True)
         self.kl_weight = self.schedulable("kl_weight", kl_weight)
-        self.distance = check_choice("distance", distance, ("l1", "squared_l2"))
+        self.distance = check_choice("distance", distance, get_args(Distance))
         self.kl_reduction = check_choice("kl_reduction", kl_reduction, ("sum", "mean"))
         if not self.is_off("kl_weight"):
             self.track_terms("kl")
@@ -182,16 +187,23 @@ class GumbelQuantizer(BaseQuantizer):
         """Distances of shape `(..., n, num_values)`."""
         x = ops.clip(x, -_LARGEST_FOR_SQUARES, _LARGEST_FOR_SQUARES)
         difference = ops.expand_dims(self._slots(x), -2) - self._codebook.table[0]
-        norm = ops.abs if self.distance == "l1" else ops.square
-        return ops.sum(norm(difference), axis=-1)
+        if self.distance == "l1":
+            return ops.sum(ops.abs(difference), axis=-1)
+        squares = ops.sum(ops.square(difference), axis=-1)
+        if self.distance == "squared_l2":
+            return squares
+        # The root has no derivative at 0.
+        is_code = squares <= 0.0
+        root = ops.sqrt(ops.where(is_code, ops.ones_like(squares), squares))
+        return ops.where(is_code, ops.zeros_like(squares), root)
 
     def _codes(self, x: Tensor) -> Tensor:
         table = ops.stop_gradient(self._codebook.table[0])
         if self.code_dim == 1:
             return nearest_code(x, table[:, 0])
-        if self.distance == "squared_l2":
-            return nearest_vector(self._slots(x), table)
-        return nearest_vector(self._slots(x), table, distance="l1")
+        if self.distance == "l1":
+            return nearest_vector(self._slots(x), table, distance="l1")
+        return nearest_vector(self._slots(x), table)
 
     def _values_of(self, codes: Tensor) -> Tensor:
         return self._join(ops.take(self._codebook.table[0], codes, axis=0))

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from qlayers.backend import Tensor
-from qlayers.checks import check_count, check_last_axis, check_number
+from qlayers.checks import check_choice, check_count, check_last_axis, check_number
 from qlayers.functional import nearest_code
 from qlayers.quantizers.nearest import NearestCodeQuantizer
 from qlayers.schedules import Schedulable
@@ -34,6 +34,7 @@ class LatentQuantizer(NearestCodeQuantizer):
         shared_codebook: Whether all latents share one codebook (the paper's
             global-codebook ablation).
         init_range: Codebooks start as `linspace(-init_range, init_range)`.
+        init: `"even"`, as above, or `"normal"`: draws from a standard normal.
         quantize_weight: Weight of the quantization loss, a number or a schedule.
         commit_weight: Weight of the commitment loss, a number or a schedule.
         loss_reduction: `"sum"` over latents, as the paper's norms say, or `"mean"`,
@@ -68,6 +69,7 @@ class LatentQuantizer(NearestCodeQuantizer):
         commit_weight: Schedulable = 1e-2,
         loss_reduction: Literal["sum", "mean"] = "sum",
         revive_after: int | None = None,
+        init: Literal["even", "normal"] = "even",
         **kwargs: Any,
     ) -> None:
         super().__init__(
@@ -80,18 +82,21 @@ class LatentQuantizer(NearestCodeQuantizer):
         self.num_values = check_count("num_values", num_values, minimum=2)
         self.shared_codebook = bool(shared_codebook)
         self.init_range = check_number("init_range", init_range, 0.0, exclusive=True)
+        self.init = check_choice("init", init, ("even", "normal"))
 
     def build(self, input_shape: Any) -> None:
         n = check_last_axis(type(self).__name__, input_shape, multiple_of=1)
         rows = 1 if self.shared_codebook else n
-        grid = np.linspace(-self.init_range, self.init_range, self.num_values)
-        start = np.broadcast_to(grid[:, None], (rows, self.num_values, 1))
-
-        def evenly_spaced(shape: Any, dtype: Any = None) -> Tensor:
-            return ops.convert_to_tensor(start.astype("float32"))
-
-        self.add_codebook((rows, self.num_values, 1), evenly_spaced)
+        self.add_codebook((rows, self.num_values, 1), self._start)
         self.build_codes([self.num_values] * n, n)
+
+    def _start(self, shape: Any, dtype: Any = None) -> Tensor:
+        """The codebooks' first values."""
+        if self.init == "normal":
+            return keras.initializers.RandomNormal(stddev=1.0, seed=self.seed)(shape)
+        grid = np.linspace(-self.init_range, self.init_range, self.num_values)
+        start = np.broadcast_to(grid[:, None], shape)
+        return ops.convert_to_tensor(start.astype("float32"))
 
     def value_table(self) -> Tensor:
         self._check_built()
@@ -113,5 +118,6 @@ class LatentQuantizer(NearestCodeQuantizer):
             num_values=self.num_values,
             shared_codebook=self.shared_codebook,
             init_range=self.init_range,
+            init=self.init,
         )
         return config

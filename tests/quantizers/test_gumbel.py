@@ -28,13 +28,15 @@ def equation_3(layer, x):
     """Distances (..., n, K) in float64, by the layer's own codebook."""
     table = as_float64(layer.codebook)[0]
     slots = x.astype("float64").reshape(*x.shape[:-1], -1, 1, layer.code_dim)
-    power = 1 if layer.distance == "l1" else 2
-    return (np.abs(slots - table) ** power).sum(-1)
+    if layer.distance == "l1":
+        return np.abs(slots - table).sum(-1)
+    squares = ((slots - table) ** 2).sum(-1)
+    return np.sqrt(squares) if layer.distance == "l2" else squares
 
 
 VARIANTS = pytest.mark.parametrize(
     ("code_dim", "distance"),
-    [(1, "l1"), (1, "squared_l2"), (2, "l1"), (2, "squared_l2")],
+    [(1, "l1"), (1, "squared_l2"), (2, "l1"), (2, "squared_l2"), (2, "l2")],
 )
 
 
@@ -145,6 +147,23 @@ def test_training_gradient_to_inputs_and_codebook(distance):
     np.testing.assert_allclose(
         found.variables["codebook"][0, :, 0], expected, rtol=1e-3, atol=1e-5
     )
+
+
+@pytest.mark.backends
+def test_training_gradient_of_the_euclidean_distance():
+    """The slope of |x - M_k| is the unit vector; an input on a code has none of it."""
+    layer = make(code_dim=2, num_latents=1, distance="l2")
+    table = as_float64(layer.codebook)[0]
+    x = np.concatenate([inputs(2), table[:1]]).astype("float32")
+    found = gradients(layer, x, ops.sum, training=True, return_assignments=True)
+    z, y = found.outputs[0], found.outputs[1][:, 0]
+    difference = x.astype("float64")[:, None] - table
+    length = np.linalg.norm(difference, axis=-1, keepdims=True)
+    slope = -np.divide(difference, length, where=length > 0, out=0 * difference)
+    # d sum(z) / d logit_k = y_k sum(M_k - z).
+    mixing = y * (table.sum(-1) - z.sum(-1)[:, None])
+    expected = (mixing[..., None] * slope).sum(1)
+    np.testing.assert_allclose(found.inputs, expected, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.backends

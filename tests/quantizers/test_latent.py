@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import scipy.stats
 from keras import ops
 
 import qlayers
@@ -153,3 +154,15 @@ def test_training_step_pulls_the_used_codes_towards_their_inputs():
         for k in used:
             centre = X[codes[:, j] == k, j].mean()
             assert abs(after[j, k] - centre) < abs(before[j, k] - centre)
+
+
+def test_codebooks_can_start_from_a_normal():
+    layer = qlayers.LatentQuantizer(50, init="normal", seed=0)
+    layer.build((None, 40))
+    values = np.sort(as_float64(layer.value_table()).ravel())
+    # Kolmogorov-Smirnov: 2,000 draws stay within 0.04 of the distribution.
+    expected = scipy.stats.norm.cdf(values)
+    assert np.abs(expected - np.arange(1, 2001) / 2000).max() < 0.04
+    assert layer.get_config()["init"] == "normal"
+    with pytest.raises(ValueError, match="init"):
+        qlayers.LatentQuantizer(init="random")

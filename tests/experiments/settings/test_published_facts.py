@@ -185,7 +185,11 @@ _BAYKAL = {
     "train_fraction": 0.8,
 }
 # For one optimizer PyTorch's cosine climbs back after 50,000 batches.
-_ONE_RATE = {"learning_rate": "a periodic cosine over 50,000 batches"}
+_ONE_RATE = {
+    "learning_rate": {
+        "PeriodicCosine": {"first": 1e-3, "last": 1.25e-6, "num_steps": 50_000}
+    }
+}
 _TWO = {
     **_BAYKAL,
     "steps": 50_000,
@@ -212,6 +216,8 @@ BAYKAL = {
     },
     "factor_vae": {
         **_TWO,
+        "discriminator_beta_1": 0.9,
+        "discriminator_beta_2": 0.999,
         "kl_weight": {"shapes3d": 1e-4, "isaac3d": 5e-5, "mpi3d": 1e-5},
         "tc_weight": {"shapes3d": 1e-4, "isaac3d": 5e-5, "mpi3d": 1e-5},
     },
@@ -228,6 +234,7 @@ BAYKAL = {
         "quantize_weight": 0.01,
         "commit_weight": 0.01,
         "loss_reduction": "mean",
+        "codebook_init": "normal",
     },
     "dvae": {
         **_BAYKAL,
@@ -430,7 +437,7 @@ TEXT_DIFFERS = {
         "beta_vae": _BAYKAL_TEXT | {"learning_rate"},
         "bio_ae": _BAYKAL_TEXT | {"learning_rate"},
         "factor_vae": _BAYKAL_TEXT | {"steps"},
-        "qlae": _BAYKAL_TEXT | {"learning_rate", "loss_reduction"},
+        "qlae": _BAYKAL_TEXT | {"learning_rate", "loss_reduction", "codebook_init"},
         "dvae": _BAYKAL_TEXT | {"learning_rate"},
         "qvae": _BAYKAL_TEXT | {"learning_rate", "distance"},
         "factor_dvae_learned": _FACTOR_TEXT,
@@ -447,10 +454,7 @@ TEXT_DIFFERS = {
 CODE_DIFFERS = {
     "qlae": {},
     "tripod": {},
-    "factor_qvae": {
-        name: {"learning_rate"}
-        for name in ("ae", "beta_vae", "bio_ae", "qlae", "dvae", "qvae")
-    },
+    "factor_qvae": {},
     "friede": {},
     "cliff": {},
 }
@@ -486,6 +490,7 @@ def _plain(value):
     if not isinstance(value, dict) or "class_name" not in value:
         return value
     kept = ("initial_learning_rate", "decay_steps", "alpha", "decay_rate")
+    kept += ("first", "last", "num_steps")
     config = {k: v for k, v in value["config"].items() if k in kept}
     return {value["class_name"]: config}
 
@@ -517,6 +522,14 @@ def test_dataset_variants():
         if row.dataset == "mpi3d" and row.runs:
             wanted = "toy" if row.paper == "friede" else "complex"
             assert row.dataset_options == {"variant": wanted}
+
+
+def test_vectors_have_the_euclidean_distance():
+    """Equation 2; with scalars it is equation 3's."""
+    for row in RUNNABLE:
+        if row.table == "table2" and row.paper == "factor_qvae":
+            scalars = row.recipe()["code_dim"] == 1
+            assert row.recipe()["distance"] == ("l1" if scalars else "l2")
 
 
 def test_gammas_and_seeds():
