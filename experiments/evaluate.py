@@ -4,7 +4,8 @@
     python -m experiments.evaluate --workdir=runs/qlae-0 --metrics=all --protocol=tripod
     python -m experiments.evaluate --workdir=runs/d_vae-0 --scores=factor_vae_score
 
-Loads the chosen checkpoint and rewrites `metrics.json`.
+Loads the chosen checkpoint and rewrites `metrics.json`, the exported networks and the
+pictures: what a run lost, or never came to write, is there again.
 """
 
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ for module in (run_flags, command_line):
     flags.adopt_module_key_flags(module)  # so that --help lists them
 flags.DEFINE_enum("metrics", None, CHOICES["metrics"], "Default: those of the run.")
 flags.DEFINE_enum("protocol", None, CHOICES["protocol"], "Default: that of the run.")
+flags.DEFINE_bool("pictures", True, "Draw the pictures of the report again.")
 flags.DEFINE_bool("dry_run", False, "Say what would be scored and stop.")
 
 
@@ -45,7 +47,14 @@ def main(arguments: Sequence[str]) -> int | None:
     from experiments.running.rescoring import rescore
 
     with directory:
-        rescore(directory, config, FLAGS.metrics, FLAGS.protocol, FLAGS.scores)
+        rescore(
+            directory,
+            config,
+            FLAGS.metrics,
+            FLAGS.protocol,
+            FLAGS.scores,
+            pictures=FLAGS.pictures,
+        )
     return None
 
 

@@ -30,33 +30,23 @@ def main(arguments: Sequence[str]) -> int | None:
         group_runs,
         table_notes,
         table_rows,
+        why_unfinished,
     )
 
     finished, unfinished = find_runs(FLAGS.workdir)
+    for path in unfinished:
+        print(f"Not finished, left out: {path} ({why_unfinished(path)})")
     if not finished:
-        raise ValueError(
-            f"There is no finished run in {', '.join(FLAGS.workdir)}"
-            + (f" ({len(unfinished)} unfinished)." if unfinished else ".")
-        )
+        raise ValueError(f"There is no finished run in {', '.join(FLAGS.workdir)}.")
     groups = group_runs(finished)
     print(format_table(*table_rows(groups)))
     for note in table_notes(groups):
         print(f"- {note}")
-    for path in unfinished:
-        print(f"Not finished, left out: {path}{_why(path)}")
     folder = Path(FLAGS.output or FLAGS.workdir[0])
     folder.mkdir(parents=True, exist_ok=True)
     write_report(groups, folder, FLAGS.title, FLAGS.runs_per_group)
     print(f"Written: {folder / 'report.html'}, report.md, report.json.")
     return None
-
-
-def _why(path: Path) -> str:
-    from experiments.storage.run_directory import RunDirectory
-
-    status = RunDirectory(path).load_status()
-    reason = status.get("reason", status.get("state"))
-    return f" ({reason})" if reason in ("diverged", "failed") else ""
 
 
 if __name__ == "__main__":

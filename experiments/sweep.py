@@ -5,7 +5,8 @@
         --seeds=0,1 --workdir=runs/decay --engine=ray
 
 The same command again runs what is not finished. A trial that fails is tried once
-more; the others go on. Flags of `experiments.train` apply to every run.
+more; the others go on. Ctrl-C stops all trials, which save their state first. Flags
+of `experiments.train` apply to every run.
 """
 
 import functools
@@ -46,6 +47,13 @@ flags.DEFINE_string(
 )
 flags.DEFINE_float("trial_cpus", 1, "Number of CPUs of a trial (Ray).")
 flags.DEFINE_float("trial_gpus", 0, "Number of GPUs of a trial (Ray).")
+flags.DEFINE_float(
+    "trial_timeout",
+    None,
+    "Seconds without a new line, row or checkpoint after which a trial is ended and "
+    "tried again. Default: never.",
+    lower_bound=1.0,
+)
 flags.DEFINE_bool("pictures", True, "Write TensorBoard files and pictures.")
 flags.DEFINE_bool("dry_run", False, "List the trials and stop.")
 
@@ -74,7 +82,7 @@ def main(arguments: Sequence[str]) -> int | None:
         return None
     failed = run_sweep(trials, root, engine=_engine(), pictures=FLAGS.pictures)
     for folder in failed:
-        print(f"Failed twice: {folder.name}; see {folder / 'log.txt'}.")
+        print(f"Not finished: {folder.name}; see {folder / 'log.txt'}.")
     if not failed:
         print(f"All finished. python -m experiments.report --workdir={root}")
     return 1 if failed else 0
@@ -91,8 +99,11 @@ def _engine() -> "Engine":
             address=FLAGS.ray_address,
             num_cpus=FLAGS.trial_cpus,
             num_gpus=FLAGS.trial_gpus,
+            timeout=FLAGS.trial_timeout,
         )
-    run = functools.partial(run_trial, pictures=FLAGS.pictures)
+    run = functools.partial(
+        run_trial, pictures=FLAGS.pictures, timeout=FLAGS.trial_timeout
+    )
     return functools.partial(run_local, workers=FLAGS.workers, run=run)
 
 

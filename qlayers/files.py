@@ -1,10 +1,29 @@
 """Files that are either whole or not there."""
 
+import contextlib
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 PARTIAL = "partial-"
+
+
+class DamagedFileError(ValueError):
+    """A file cannot be read, or says what it cannot mean.
+
+    Args:
+        path: The file.
+        problem: What is wrong with it.
+
+    Example:
+        >>> str(DamagedFileError(Path("a.json"), "it is empty"))
+        'a.json is damaged: it is empty'
+    """
+
+    def __init__(self, path: Path, problem: object) -> None:
+        super().__init__(f"{path} is damaged: {problem}")
+        self.path = path
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -27,15 +46,63 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         with open(partial, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(partial, path)
+    except OSError as error:
+        _remove(partial)
+        raise naming(path, error) from error
     except BaseException:
-        partial.unlink(missing_ok=True)
+        _remove(partial)
         raise
     _sync_folder(path.parent)
 
 
+def _remove(partial: Path) -> None:
+    with contextlib.suppress(OSError):  # the error before it says more
+        partial.unlink(missing_ok=True)
+
+
+def naming(path: Path, error: OSError) -> OSError:
+    """An error like this one whose text names the file that could not be written.
+
+    Example:
+        >>> str(naming(Path("a.npz"), OSError(28, "No space left on device")))
+        "[Errno 28] No space left on device: 'a.npz'"
+    """
+    if error.errno is None:
+        return OSError(f"{path}: {error}")
+    return OSError(error.errno, error.strerror or "not written", str(path))
+
+
+def write_bytes(path: Path, content: bytes | bytearray | memoryview) -> None:
+    """Writes bytes, atomically."""
+    write_atomically(path, lambda partial: partial.write_bytes(content))
+
+
 def write_text(path: Path, text: str) -> None:
     """Writes text as UTF-8, atomically."""
-    write_atomically(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+    write_bytes(path, text.encode("utf-8"))
+
+
+class KerasFile(io.BytesIO):
+    """A file in memory that Keras takes for one on disk.
+
+    On a disk that fills up, HDF5 does not only fail: it may end the process when it
+    closes the file. In memory it has room.
+
+    Args:
+        name: Name of the file, whose ending tells Keras what to write.
+
+    Example:
+        >>> file = KerasFile("encoder.keras")
+        >>> model.save(file)
+        >>> write_bytes(Path("encoder.keras"), file.getbuffer())
+    """
+
+    def __init__(self, name: str, content: bytes = b"") -> None:
+        super().__init__(content)
+        self._name = name
+
+    def __str__(self) -> str:
+        return self._name
 
 
 def _sync_folder(folder: Path) -> None:

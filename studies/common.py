@@ -8,7 +8,7 @@ import logging
 import os
 import platform
 import shutil
-import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +27,7 @@ from experiments.reporting.summary import (
 from experiments.storage.files import read_json, write_json
 from experiments.storage.provenance import processor, provenance
 from experiments.storage.run_directory import RunDirectory
+from experiments.sweeps.child_process import Ended, run_child
 from experiments.sweeps.engines import run_local
 from experiments.sweeps.plan import Trial, plan_sweep
 from experiments.sweeps.run_sweep import run_sweep
@@ -265,13 +266,16 @@ class Study:
 
 
 def _timed(
-    folder: Path, start: Callable[..., Any], keep: Path | None
+    folder: Path,
+    start: Callable[..., Any],
+    keep: Path | None,
+    stop: threading.Event,
 ) -> dict[str, Any]:
     """Runs a trial, adds to the time its folder has cost, and keeps its scores."""
     before, clock = read_spent(folder), time.perf_counter()
     processor, status = time.process_time(), {}
     try:
-        status = start(folder, pictures=False)
+        status = start(folder, pictures=False, stop=stop)
     finally:
         used = status.pop("cpu_seconds", time.process_time() - processor)
         spent = {
@@ -286,34 +290,31 @@ def _timed(
     return {**status, "seconds": spent["seconds"]}
 
 
-def run_apart(folder: Path, pictures: bool = False) -> dict[str, Any]:
+def run_apart(
+    folder: Path, pictures: bool = False, stop: threading.Event | None = None
+) -> dict[str, Any]:
     """Runs a trial in a process of its own; the status has its `cpu_seconds`.
 
     Args:
         folder: The trial's folder, with its config.
         pictures: Whether it writes TensorBoard files and pictures.
+        stop: Ends the trial when it is set.
     """
     used = 0.0
 
-    def start(command: list[str], log: Any) -> int:
+    def start(command: list[str], log: Any, end: Callable[[], str | None]) -> Ended:
         nonlocal used
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT)
-        try:
-            # Unlike `RUSAGE_CHILDREN`, without the trials that run beside it.
-            _, ended, usage = os.wait4(process.pid, 0)
-        except BaseException:
-            process.terminate()
-            process.wait()
-            raise
-        used += usage.ru_utime + usage.ru_stime
-        process.returncode = os.waitstatus_to_exitcode(ended)
-        return process.returncode
+        ended = run_child(command, log, end)
+        used += ended.cpu_seconds
+        return ended
 
-    status = run_trial(folder, pictures, start)
+    status = run_trial(folder, pictures, start, stop)
     return {**status, "cpu_seconds": used}
 
 
-def run_here(folder: Path, pictures: bool = False) -> dict[str, Any]:
+def run_here(
+    folder: Path, pictures: bool = False, stop: threading.Event | None = None
+) -> dict[str, Any]:
     """Runs a trial in this process, for trials that take no longer than a start.
 
     The folder, its resumption and its scores are those of a trial with a process of its
@@ -322,6 +323,7 @@ def run_here(folder: Path, pictures: bool = False) -> dict[str, Any]:
     Args:
         folder: The trial's folder, with its config.
         pictures: Whether it writes TensorBoard files and pictures.
+        stop: Ends the trial when it is set.
     """
     import keras
 
@@ -334,7 +336,7 @@ def run_here(folder: Path, pictures: bool = False) -> dict[str, Any]:
         def report(text: str) -> None:
             log.write(f"{text}\n")
 
-        outcome = TrainingRun(config, folder, report, pictures).run()
+        outcome = TrainingRun(config, folder, report, pictures, stop).run()
     if not RunDirectory(folder).is_finished():
         return {"state": "failed", "attempts": 1, "reason": outcome}
     status = {"state": "finished", "attempts": 1}

@@ -274,9 +274,9 @@ def _versions(groups: Sequence[Group]) -> str:
     texts = set()
     for group in groups:
         for run in group.runs:
-            found = run.metrics["provenance"]
-            packages = found["packages"]
+            found = run.metrics.get("provenance", {})
+            packages = found.get("packages", {})
             names = ("qlayers", "keras", "tensorflow")
             text = ", ".join(f"{n} {packages[n]}" for n in names if n in packages)
-            texts.add(f"code {found['code'] or 'unknown'}, {text}")
+            texts.add(f"code {found.get('code') or 'unknown'}, {text}")
     return "Made with " + "; ".join(sorted(texts)) + "."

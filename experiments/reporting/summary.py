@@ -12,6 +12,9 @@ from experiments.reporting.comparison import Comparison, compare_with_papers
 from experiments.settings.config import RunConfig
 from experiments.settings.scores import COLUMNS
 from experiments.storage.run_directory import RunDirectory
+from models import METHODS
+from qlayers import datasets
+from qlayers.files import DamagedFileError
 
 # Runs that differ in these alone belong together: where the settings come from, or what
 # does not change the result.
@@ -108,21 +111,59 @@ def find_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], list[Pa
         if not root.is_dir():
             raise ValueError(f"There is no folder {root}.")
         for file in sorted(root.rglob("config.json")):
-            directory = RunDirectory(file.parent)
-            if directory.is_finished():
+            try:
                 finished.append(load_run(file.parent))
-            else:
+            except (ValueError, OSError):  # not finished, damaged or just deleted
                 unfinished.append(file.parent)
     return finished, unfinished
+
+
+def why_unfinished(folder: Path) -> str:
+    """Why a run has no scores: damaged, diverged, failed, or under way.
+
+    Args:
+        folder: Folder of the run.
+
+    Example:
+
+    ```python
+    why_unfinished(Path("runs/qlae-0"))  # "running: 4 of 12 steps"
+    ```
+    """
+    directory = RunDirectory(folder)
+    try:
+        config = directory.load_config()
+        _check_names(config, directory)
+        directory.load_metrics()
+    except (ValueError, OSError) as error:
+        return f"damaged: {error}"
+    status = directory.load_status()
+    reason = status.get("reason", status.get("state"))
+    if reason in ("diverged", "failed", "timeout"):
+        return str(reason)
+    rows = directory.history.read()
+    done = rows[-1]["step"] if rows else 0
+    state = "stopped" if reason == "stopped" else "running"
+    return f"{state}: {done} of {config.steps} steps"
+
+
+def _check_names(config: RunConfig, directory: RunDirectory) -> None:
+    if config.method not in METHODS or config.dataset not in datasets.names():
+        raise DamagedFileError(
+            directory.config_file,
+            f"no method {config.method!r} or no dataset {config.dataset!r} is known",
+        )
 
 
 def load_run(folder: Path) -> FinishedRun:
     """The run in a folder, which must be finished."""
     directory = RunDirectory(folder)
+    config = directory.load_config()
+    _check_names(config, directory)
     metrics = directory.load_metrics()
-    if metrics is None:
+    if metrics is None or metrics["trained_steps"] != config.steps:
         raise ValueError(f"The run in {folder} is not finished.")
-    return FinishedRun(folder, directory.load_config(), metrics)
+    return FinishedRun(folder, config, metrics)
 
 
 def interval(values: Sequence[float], level: float = 0.95) -> Interval:

@@ -50,8 +50,7 @@ class Board:
         self.model = model
         self.dataset = dataset
         folder = directory.path
-        dtype = image_dtype(config)
-        sources, images = dataset.sample(_POINTS, _SHOWN_SEED, dtype=dtype)
+        sources, images = shown_sample(config, dataset)
         self.images = images
         self.scalars = TrainingScalars(folder, batch_size=config.batch_size)
         self.results: Mapping[str, Any] = {}
@@ -108,6 +107,13 @@ class Board:
                 self.config,
                 self.dataset.factor_names,
             )
+
+
+def shown_sample(
+    config: RunConfig, dataset: FactorDataset
+) -> tuple[np.ndarray, np.ndarray]:
+    """Factors and images that pictures show, the same for every run of a dataset."""
+    return dataset.sample(_POINTS, _SHOWN_SEED, dtype=image_dtype(config))
 
 
 def hyperparameter_row(config: RunConfig) -> dict[str, Any]:

@@ -1,15 +1,16 @@
 """The checkpoint that a run reports: how it is chosen, kept, loaded and explained."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import keras
 
 from experiments.running.evaluation import filter_metric
 from experiments.settings.config import RunConfig
-from experiments.storage.files import read_json
 from experiments.storage.run_directory import RunDirectory
 from qlayers.callbacks import CheckpointSelection
+from qlayers.files import DamagedFileError
 
 
 class CheckpointChoice:
@@ -38,6 +39,7 @@ class CheckpointChoice:
     def __init__(self, config: RunConfig, directory: RunDirectory) -> None:
         self.config = config
         self.rule: CheckpointSelection | None = None
+        self._damage: str | None = None
         path = directory.checkpoints / "best.weights.h5"
         require = {}
         if config.psnr_threshold is not None:
@@ -59,7 +61,7 @@ class CheckpointChoice:
             return
         if self.rule.monitor not in scores:
             return  # images without labels have no InfoM
-        if self.rule.accepts(scores, self.rule.best()):
+        if self.rule.accepts(scores, self._best()):
             self.rule.save(model, step, scores)
 
     def load(
@@ -78,17 +80,37 @@ class CheckpointChoice:
         Returns:
             What `metrics.json` says of the checkpoint.
         """
-        if self.rule is not None and self.rule.best() is not None:
-            model.load_weights(self.rule.path)
-            return read_json(self.rule.record)
+        if self.rule is not None and self._best() is not None:
+            try:
+                return self.rule.load(model)
+            except DamagedFileError as error:
+                self._put_aside(error)
         load_last()
         if self.rule is not None:
             report(f"Reporting {self._why_last()}.")
         return {"step": self.config.steps, "note": self._why_last()}
 
+    def _best(self) -> float | None:
+        """The best score so far; a record that cannot be read is put aside."""
+        assert self.rule is not None, "asked for without a rule"
+        try:
+            return self.rule.best()
+        except DamagedFileError as error:
+            self._put_aside(error)
+            return None
+
+    def _put_aside(self, error: DamagedFileError) -> None:
+        assert self.rule is not None, "asked for without a rule"
+        self._damage = str(error)
+        for path in (Path(self.rule.path), self.rule.record):
+            if path.exists():
+                path.rename(path.with_name(f"{path.name}.damaged"))
+
     def _why_last(self) -> str:
         if self.rule is None:
             return "the last checkpoint, as asked"
+        if self._damage is not None:
+            return f"the last checkpoint: the chosen one was lost ({self._damage})"
         if self.config.psnr_threshold is None:
             return "the last checkpoint: none could be scored"
         return (

@@ -4,10 +4,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from experiments.running.board import shown_sample
 from experiments.running.checkpoint_choice import CheckpointChoice
 from experiments.running.evaluation import Evaluation
 from experiments.running.export import export
-from experiments.running.pictures import write_heat_maps
+from experiments.running.pictures import write_pictures
 from experiments.running.scoring import score_run
 from experiments.running.setup import build_model, configure_tensorflow, load_dataset
 from experiments.settings.config import RunConfig
@@ -23,10 +24,12 @@ def rescore(
     protocol: str | None = None,
     scores: Sequence[str] | None = None,
     report: Callable[[str], None] = print,
+    pictures: bool = True,
 ) -> Evaluation:
     """Loads the chosen checkpoint, exports it and writes `metrics.json`.
 
-    The heat maps of a report are drawn again, since they show these scores.
+    The pictures of a report are drawn again: the heat maps show these scores, and a
+    run that was killed at its end lacks some.
 
     Args:
         directory: Folder of the run.
@@ -35,18 +38,32 @@ def rescore(
         protocol: Protocol of InfoMEC to use instead of the run's.
         scores: Further metrics to use instead of the run's.
         report: Called with lines of text for the user.
+        pictures: Whether to draw the pictures.
     """
     configure_tensorflow(config)
     dataset = load_dataset(config)
     model = build_model(config, dataset)
     checkpoint = load_trained(directory, config, model, report)
     export(model, directory)
-    found = score_run(
-        config, directory, model, dataset, checkpoint, report, metrics, protocol, scores
+
+    def draw(found: Evaluation) -> None:
+        if pictures and config.has_decoder:
+            _, images = shown_sample(config, dataset)
+            names = dataset.factor_names
+            write_pictures(directory, model, images, found, config, names)
+
+    return score_run(
+        config,
+        directory,
+        model,
+        dataset,
+        checkpoint,
+        report,
+        metrics,
+        protocol,
+        scores,
+        draw,
     )
-    if directory.pictures.is_dir():
-        write_heat_maps(directory.pictures, found, dataset.factor_names)
-    return found
 
 
 def load_trained(
@@ -60,7 +77,7 @@ def load_trained(
     Returns:
         What `metrics.json` says of the checkpoint.
     """
-    snapshot = CheckpointStore(directory.checkpoints, report=report).latest()
+    snapshot = CheckpointStore(directory.checkpoints, report=report).latest(model)
     if snapshot is None or snapshot.step < config.steps:
         done = 0 if snapshot is None else snapshot.step
         raise ValueError(

@@ -29,8 +29,9 @@ def score_run(
     metrics: str | None = None,
     protocol: str | None = None,
     scores: Sequence[str] | None = None,
+    publish: Callable[[Evaluation], object] = lambda found: None,
 ) -> Evaluation:
-    """Takes the final scores and writes `metrics.json`.
+    """Takes the final scores and writes `metrics.json`, the last file of a run.
 
     Args:
         config: Settings of the run.
@@ -42,6 +43,8 @@ def score_run(
         metrics: Metrics to use instead of the run's.
         protocol: Protocol of InfoMEC to use instead of the run's.
         scores: Further metrics to use instead of the run's.
+        publish: Called with the scores before `metrics.json` is written, which says
+            that everything is there.
     """
     sample = final_sample(config, dataset)
     metrics, protocol = metrics or config.metrics, protocol or config.protocol
@@ -61,6 +64,7 @@ def score_run(
     if drawn and sample.sources.shape[1]:
         more = sampled_scores(model, dataset, drawn, report)
         found = Evaluation.of({**found.results, **more}, found.latents)
+    publish(found)
     write_json(
         directory.metrics_file,
         {

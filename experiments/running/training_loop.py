@@ -94,7 +94,7 @@ class TrainingLoop:
         Returns:
             The step to go on from.
         """
-        snapshot = self.store.latest()
+        snapshot = self.store.latest(self.model)
         if snapshot is not None:
             apply_snapshot(self.model, snapshot)
             self.step = self._saved_step = snapshot.step

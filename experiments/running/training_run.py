@@ -1,6 +1,7 @@
 """Trains one run in its folder, from wherever it stands to its final scores."""
 
 import functools
+import signal
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -10,7 +11,11 @@ from typing import Any
 import keras
 
 from experiments.running.checkpoint_choice import CheckpointChoice
-from experiments.running.evaluation import evaluate_model, selection_sample
+from experiments.running.evaluation import (
+    Evaluation,
+    evaluate_model,
+    selection_sample,
+)
 from experiments.running.export import export
 from experiments.running.header import changed_arithmetic, header
 from experiments.running.scoring import score_run
@@ -27,7 +32,7 @@ from experiments.running.strategies import (
     is_chief,
     make_strategy,
 )
-from experiments.running.termination import sigterm_sets
+from experiments.running.termination import signals_set
 from experiments.running.training_loop import DIVERGED, STOPPED, Hooks, TrainingLoop
 from experiments.settings.config import RunConfig
 from experiments.storage.files import read_json, write_json
@@ -35,7 +40,7 @@ from experiments.storage.run_directory import RunDirectory
 from models import LatentModel
 from qlayers.callbacks import StopOnNonFinite
 
-NOTHING_TO_DO = "nothing to do"
+NOTHING_TO_DO, INTERRUPTED = "nothing to do", "interrupted"
 
 
 class TrainingRun:
@@ -46,6 +51,7 @@ class TrainingRun:
         workdir: Folder of the run.
         report: Called with lines of text for the user.
         pictures: Whether to write TensorBoard files and pictures.
+        stop: Ends training after the current step when it is set.
 
     Example:
 
@@ -60,19 +66,20 @@ class TrainingRun:
         workdir: str | Path,
         report: Callable[[str], None] = print,
         pictures: bool = True,
+        stop: threading.Event | None = None,
     ) -> None:
         self.config = config
         self.directory = RunDirectory(workdir)
         self.report = report
         self.pictures = pictures
-        self._stop = threading.Event()
+        self._stop = stop or threading.Event()
 
     def run(self) -> str:
         """Trains, evaluates and exports what is not yet there.
 
         Returns:
-            `"finished"`, `"nothing to do"`, `"stopped"` after SIGTERM, or `"diverged"`
-            if the loss was no longer finite.
+            `"finished"`, `"nothing to do"`, `"stopped"` after SIGTERM, `"interrupted"`
+            after Ctrl-C, or `"diverged"` if the loss was no longer finite.
         """
         configure_tensorflow(self.config)
         strategy = make_strategy(self.config.strategy)
@@ -127,7 +134,7 @@ class TrainingRun:
         if start:
             self._continue_from(start)
         stream = make_stream(self.config, self.dataset, start)
-        with sigterm_sets(self._stop):
+        with signals_set(self._stop) as signals:
             outcome = loop.run(distribute(stream, strategy))
         if outcome == STOPPED:
             self.report(
@@ -137,7 +144,8 @@ class TrainingRun:
             self._record_divergence(loop.guard)
         elif self.writes:
             self._finish()
-        return outcome
+        stopped_by_hand = outcome == STOPPED and signal.SIGINT in signals
+        return INTERRUPTED if stopped_by_hand else outcome
 
     def _continue_from(self, step: int) -> None:
         self.report(f"Continuing {self.directory.path} from step {step}.")
@@ -192,9 +200,17 @@ class TrainingRun:
         last = functools.partial(copy_weights, self.model, model)
         checkpoint = self.choice.load(model, last, self.report)
         export(model, directory)
-        found = score_run(
-            self.config, directory, model, self.dataset, checkpoint, self.report
+        score_run(
+            self.config,
+            directory,
+            model,
+            self.dataset,
+            checkpoint,
+            self.report,
+            publish=self._publish,
         )
+
+    def _publish(self, found: Evaluation) -> None:
         if self.board is not None:
             self.board.finished(self.config.steps, found)
 

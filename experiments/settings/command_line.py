@@ -10,13 +10,18 @@ from experiments.settings.environment import load_tensorflow
 # Flags that are defined here belong to the command: its --help lists them.
 flags.disclaim_key_flags()
 
-BAD_USAGE, IN_USE, DIVERGED, TERMINATED = 2, 3, 4, 143
+BAD_USAGE, IN_USE, DIVERGED = 2, 3, 4
+INTERRUPTED, TERMINATED = 130, 143  # 128 + the number of the signal
 
 
 class CommandError(RuntimeError):
     """An error that ends a command with an exit code of its own."""
 
     exit_code = 1
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, where it must end more than this process."""
 
 
 def launch(main: Callable[[Sequence[str]], int | None]) -> None:
@@ -37,6 +42,9 @@ def launch(main: Callable[[Sequence[str]], int | None]) -> None:
         except CommandError as error:
             print(error, file=sys.stderr)
             return error.exit_code
+        except KeyboardInterrupt as error:
+            print("\nInterrupted; the same command goes on.", file=sys.stderr)
+            return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
 
     flags.DEFINE_bool("debug", False, "Show where an error was raised.")
     app.run(guarded)
@@ -59,7 +67,8 @@ def define_workdir(text: str, unless: Callable[[], bool] = lambda: False) -> Non
 
 def exit_code(outcome: str) -> int | None:
     """What a process returns for an outcome of `TrainingRun.run`."""
-    return {"stopped": TERMINATED, "diverged": DIVERGED}.get(outcome)
+    codes = {"stopped": TERMINATED, "interrupted": INTERRUPTED, "diverged": DIVERGED}
+    return codes.get(outcome)
 
 
 def _complain(text: str) -> int:

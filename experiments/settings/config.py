@@ -5,7 +5,8 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from experiments.settings.choices import (
     CHOICES,
@@ -132,6 +133,8 @@ class RunConfig:
         Settings that are younger than the run have the value it was run with, which is
         their default.
         """
+        if not isinstance(values, Mapping):
+            raise ValueError(f"A config is a mapping, received {values!r:.50}.")
         entries = dataclasses.fields(cls)
         missing = [
             entry.name
@@ -141,6 +144,8 @@ class RunConfig:
         if missing:
             raise ValueError(f"The config lacks {', '.join(missing)}.")
         names = [entry.name for entry in entries if entry.name in values]
+        for name in names:
+            _check_kind(name, values[name])
         return cls(**{name: values[name] for name in names})
 
     @property
@@ -162,6 +167,20 @@ class RunConfig:
     def has_decoder(self) -> bool:
         """Whether the model reconstructs images."""
         return FAMILIES[self.network].decoder is not None
+
+
+def _check_kind(name: str, value: Any) -> None:
+    """Raises a ValueError for a value that is not of its field's kind."""
+    hint = get_type_hints(RunConfig)[name]
+    kinds: list[Any] = []
+    for part in get_args(hint) if isinstance(hint, UnionType) else (hint,):
+        origin = get_origin(part)
+        kinds.append(str if origin is Literal else origin or part)
+    if float in kinds:
+        kinds.append(int)
+    right = isinstance(value, tuple(kinds))
+    if not right or (isinstance(value, bool) and bool not in kinds):
+        raise ValueError(f"`{name}` cannot be {value!r:.50}.")
 
 
 def _has_default(entry: dataclasses.Field[Any]) -> bool:

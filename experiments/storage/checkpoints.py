@@ -1,5 +1,6 @@
 """Checkpoints of everything that training changes."""
 
+import io
 import json
 import threading
 import time
@@ -12,8 +13,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from qlayers.callbacks.stop_on_non_finite import optimizers_of
-from qlayers.files import write_atomically
+from qlayers.callbacks.stop_on_non_finite import all_finite, optimizers_of
+from qlayers.files import DamagedFileError, write_bytes
 
 _STATE = "state"
 
@@ -56,41 +57,71 @@ def training_values(model: keras.Model, snapshot: Snapshot) -> list[np.ndarray]:
 
 def apply_snapshot(model: keras.Model, snapshot: Snapshot) -> None:
     """Puts the values back; the model must be built and compiled alike."""
-    variables = all_variables(model)
-    shapes = [tuple(variable.shape) for variable in variables]
-    found = [array.shape for array in snapshot.arrays]
-    if shapes != found:
+    check_fit(model, snapshot)
+    for variable, array in zip(all_variables(model), snapshot.arrays, strict=True):
+        variable.assign(array)
+
+
+def check_fit(model: keras.Model, snapshot: Snapshot) -> None:
+    """Raises a ValueError if a model has other variables than a snapshot."""
+    wanted = [(tuple(v.shape), np.dtype(v.dtype)) for v in all_variables(model)]
+    found = [(array.shape, array.dtype) for array in snapshot.arrays]
+    if wanted != found:
         raise ValueError(
             f"The checkpoint of step {snapshot.step} does not fit this model: it has "
-            f"{len(found)} variables, the model {len(shapes)}, or their shapes differ."
+            f"{len(found)} variables, the model {len(wanted)}, or their shapes differ. "
+            "Was it written by other code?"
         )
-    for variable, array in zip(variables, snapshot.arrays, strict=True):
-        variable.assign(array)
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     """Writes a snapshot as one `.npz` file, whole or not at all."""
-    state = json.dumps({"step": snapshot.step, **snapshot.state}).encode()
-    entries: dict[str, Any] = {f"v{i:05d}": a for i, a in enumerate(snapshot.arrays)}
-    entries[_STATE] = np.frombuffer(state, np.uint8)
-    write_atomically(path, lambda partial: np.savez(partial, **entries))
+    arrays = snapshot.arrays
+    record = {"step": snapshot.step, "variables": len(arrays), **snapshot.state}
+    entries: dict[str, Any] = dict(zip(_names(len(arrays)), arrays, strict=True))
+    entries[_STATE] = np.frombuffer(json.dumps(record).encode(), np.uint8)
+    # Made in memory: the disk sees one write, which can fail in one way.
+    stream = io.BytesIO()
+    np.savez(stream, **entries)
+    write_bytes(path, stream.getbuffer())
 
 
 def read_snapshot(path: Path) -> Snapshot:
     """Reads a snapshot; every entry has a checksum, which is verified.
 
     Raises:
-        ValueError: The file is truncated, damaged or something else.
+        DamagedFileError: The file is truncated, damaged or something else.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            state = json.loads(file[_STATE].tobytes().decode())
-            names = sorted(name for name in file.files if name != _STATE)
-            arrays = [file[name] for name in names]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-    step = state.pop("step")
-    return Snapshot(step, arrays, state)
+        entries = _read_entries(path)
+        state = json.loads(entries.pop(_STATE).tobytes())
+        step, count = state.pop("step"), state.pop("variables", len(entries))
+        if not isinstance(step, int) or sorted(entries) != _names(count):
+            raise ValueError("variables are missing")
+    # Whatever a wrong byte makes a library raise: the file cannot be used.
+    except Exception as error:
+        raise DamagedFileError(path, error or type(error).__name__) from error
+    return Snapshot(step, [entries[name] for name in _names(count)], state)
+
+
+def _names(count: int) -> list[str]:
+    return [f"v{i:05d}" for i in range(count)]
+
+
+def _read_entries(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an `.npz` file that is not compressed.
+
+    No byte of an entry is looked at before its checksum was compared.
+    """
+    entries = {}
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            if info.compress_type != zipfile.ZIP_STORED:
+                raise ValueError(f"{info.filename} is compressed")
+            content = io.BytesIO(archive.read(info))
+            name = info.filename.removesuffix(".npy")
+            entries[name] = np.lib.format.read_array(content, allow_pickle=False)
+    return entries
 
 
 class CheckpointStore:
@@ -187,12 +218,41 @@ class CheckpointStore:
             if path > self.path_of(step):
                 path.unlink(missing_ok=True)
 
-    def latest(self) -> Snapshot | None:
-        """The newest intact checkpoint; damaged ones are reported and put aside."""
+    def latest(self, model: keras.Model | None = None) -> Snapshot | None:
+        """The newest intact checkpoint; damaged ones are reported and put aside.
+
+        Args:
+            model: The model that it is for; one with values that are not finite is
+                damaged, and so is one that does not fit if one before it does.
+
+        Raises:
+            ValueError: There are intact checkpoints, and none fits the model.
+        """
+        misfits: list[tuple[Path, ValueError]] = []
         for path in reversed(self.files()):
             try:
-                return read_snapshot(path)
+                snapshot = _usable(path, model)
+            except DamagedFileError as error:
+                self._put_aside(path, error)
             except ValueError as error:
-                self.report(f"{error}. The checkpoint before it is used instead.")
-                path.rename(path.with_suffix(".damaged"))
+                misfits.append((path, error))
+            else:
+                for misfit in misfits:
+                    self._put_aside(*misfit)
+                return snapshot
+        if misfits:
+            raise misfits[0][1]
         return None
+
+    def _put_aside(self, path: Path, error: ValueError) -> None:
+        self.report(f"{error}. The checkpoint before it is used instead.")
+        path.rename(path.with_suffix(".damaged"))
+
+
+def _usable(path: Path, model: keras.Model | None) -> Snapshot:
+    snapshot = read_snapshot(path)
+    if model is not None:
+        check_fit(model, snapshot)
+        if not all_finite(training_values(model, snapshot)):
+            raise DamagedFileError(path, "a value is not finite")
+    return snapshot

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from qlayers.files import write_text
+from qlayers.files import DamagedFileError, write_text
 from qlayers.metrics.metric_result import plain
 
 
@@ -14,8 +14,16 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Reads JSON; a broken file is an error that names it."""
+    """Reads JSON; a broken file is a `DamagedFileError` that names it."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not readable JSON: {error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise DamagedFileError(path, f"it is no JSON ({error})") from error
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Reads JSON that must be an object."""
+    record = read_json(path)
+    if not isinstance(record, dict):
+        raise DamagedFileError(path, f"expected an object, found {record!r:.50}")
+    return record

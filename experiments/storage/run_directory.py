@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from experiments.settings.config import OPERATIONAL, RunConfig
-from experiments.storage.files import read_json, write_json
+from experiments.storage.files import read_record, write_json
 from experiments.storage.folder_lock import FolderLock
 from experiments.storage.provenance import provenance
 from experiments.storage.step_table import StepTable
-from qlayers.files import PARTIAL
+from qlayers.files import PARTIAL, DamagedFileError
 
 
 class RunDirectory(FolderLock):
@@ -74,11 +74,19 @@ class RunDirectory(FolderLock):
                 f"{self.path} holds no run: there is no {self.config_file.name}. Start "
                 "one with `python -m experiments.train`."
             )
-        return RunConfig.from_dict(read_json(self.config_file))
+        try:
+            return RunConfig.from_dict(read_record(self.config_file))
+        except DamagedFileError:
+            raise
+        except ValueError as error:
+            raise DamagedFileError(self.config_file, error) from error
 
     def load_status(self) -> dict[str, Any]:
         """How the run ended, where it says so: `state`, and details of a failure."""
-        return read_json(self.status_file) if self.status_file.exists() else {}
+        try:
+            return read_record(self.status_file)
+        except (FileNotFoundError, DamagedFileError):
+            return {}  # it only comments on the run
 
     def forget_divergence(self) -> None:
         """Removes what an earlier start said about its divergence."""
@@ -87,7 +95,11 @@ class RunDirectory(FolderLock):
 
     def load_metrics(self) -> dict[str, Any] | None:
         """The final scores, if the run has them."""
-        return read_json(self.metrics_file) if self.metrics_file.exists() else None
+        if not self.metrics_file.exists():
+            return None
+        metrics = read_record(self.metrics_file)
+        _check_metrics(metrics, self.metrics_file)
+        return metrics
 
     def is_finished(self, steps: int | None = None) -> bool:
         """Whether the run is trained to its end and scored.
@@ -95,10 +107,48 @@ class RunDirectory(FolderLock):
         Args:
             steps: Length of the run; by default that of the folder's config.
         """
-        metrics = self.load_metrics()
+        try:
+            metrics = self.load_metrics()
+        except DamagedFileError:
+            return False  # and scored again
         if metrics is None:
             return False
         return metrics["trained_steps"] == (steps or self.load_config().steps)
+
+
+# Entry of `metrics.json` -> what it may be, where readers would stumble otherwise.
+_NUMBER = (int, float, type(None))
+_TEXT = (str, type(None))
+_KINDS: dict[str, Any] = {
+    "scores": dict,
+    "scores/*": _NUMBER,
+    "checkpoint": dict,
+    "checkpoint/step": int,
+    "trained_steps": int,
+}
+_OPTIONAL_KINDS: dict[str, Any] = {
+    "settings": dict,
+    "settings/protocol": _TEXT,
+    "settings/selection": _TEXT,
+    "settings/psnr_threshold": _NUMBER,
+    "results": dict,
+    "results/*": dict,
+    "provenance": dict,
+    "provenance/code": _TEXT,
+    "provenance/packages": dict,
+}
+
+
+def _check_metrics(metrics: dict[str, Any], path: Path) -> None:
+    """Raises a DamagedFileError for entries that are missing or of another kind."""
+    for entry, kind in {**_KINDS, **_OPTIONAL_KINDS}.items():
+        name, _, inner = entry.partition("/")
+        holder = metrics.get(name, {}) if inner else metrics
+        names = list(holder) if inner == "*" else [inner or name]
+        for key in names:
+            absent = key not in holder and entry in _OPTIONAL_KINDS
+            if not absent and not isinstance(holder.get(key), kind):
+                raise DamagedFileError(path, f"`{entry}` is missing or no {kind}")
 
 
 def _check_same(old: RunConfig, new: RunConfig, path: Path) -> None:

@@ -37,12 +37,15 @@ class StepTable:
         """All whole rows; a last line that a crash cut off is left out."""
         if not self.path.exists():
             return []
-        rows = []
-        for line in self.path.read_text(encoding="utf-8").splitlines():
+        rows: list[dict[str, Any]] = []
+        for line in self.path.read_bytes().splitlines():
             try:
-                rows.append(json.loads(line))
-            except json.JSONDecodeError:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
                 break
+            if not isinstance(row, dict) or not isinstance(row.get("step"), int):
+                break
+            rows.append(row)
         return rows
 
     def cut_after(self, step: int) -> None:

@@ -1,13 +1,17 @@
 """Runs the trials of a sweep that are not finished."""
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from experiments.running.termination import sigterm_interrupts
 from experiments.settings.scores import COLUMNS
 from experiments.storage.folder_lock import FolderLock
 from experiments.storage.run_directory import RunDirectory
 from experiments.sweeps.engines import Engine
 from experiments.sweeps.plan import Trial
+from qlayers.files import DamagedFileError
 
 
 def run_sweep(
@@ -32,31 +36,46 @@ def run_sweep(
     failed = run_sweep(trials, Path("runs/study"), engine=run_local)
     ```
     """
-    with FolderLock(root):
-        folders = [_start(trial, root) for trial in trials]
+    with FolderLock(root), sigterm_interrupts():
+        folders = [root / trial.name for trial in trials]
+        failed = [folder for trial in trials if (folder := _damaged(trial, root))]
         if pictures:
             _write_columns(trials, root)
-        left = [path for path in folders if not RunDirectory(path).is_finished()]
-        done = len(folders) - len(left)
+        sound = [folder for folder in folders if folder not in failed]
+        left = [path for path in sound if not RunDirectory(path).is_finished()]
+        done = len(sound) - len(left)
         print(f"{len(folders)} trials, {done} of them finished before.", flush=True)
-        failed = []
-        for folder, status in engine(left):
-            done += status["state"] == "finished"
-            ended = status.get("reason", status["state"])
-            line = f"[{done}/{len(folders)}] {folder.name}: {ended}"
-            if "seconds" in status:
-                line += f", {status['seconds']:.0f} s"
-            print(line, flush=True)
-            if status["state"] != "finished":
-                failed.append(folder)
+        # Closed at once, not when the collector finds it: trials end with it.
+        with contextlib.closing(engine(left)) as running:
+            for folder, status in running:
+                done += status["state"] == "finished"
+                print(f"[{done}/{len(folders)}] {_line(folder, status)}", flush=True)
+                if status["state"] != "finished":
+                    failed.append(folder)
         return failed
 
 
-def _start(trial: Trial, root: Path) -> Path:
-    """Makes a trial's folder and config, or checks the one that is there."""
-    with RunDirectory(root / trial.name) as directory:
-        directory.start(trial.config)
-        return directory.path
+def _line(folder: Path, status: dict[str, Any]) -> str:
+    line = f"{folder.name}: {status.get('reason', status['state'])}"
+    if "seconds" in status:
+        line += f", {status['seconds']:.0f} s"
+    return line
+
+
+def _damaged(trial: Trial, root: Path) -> Path | None:
+    """Makes a trial's folder and config, or checks those that are there.
+
+    Returns:
+        The folder if it is damaged, which is reported and no reason to stop the others.
+    """
+    folder = root / trial.name
+    try:
+        with RunDirectory(folder) as directory:
+            directory.start(trial.config)
+    except (DamagedFileError, FileExistsError, NotADirectoryError) as error:
+        print(f"{folder.name}: damaged ({error}). Delete the folder to run it anew.")
+        return folder
+    return None
 
 
 def _write_columns(trials: Sequence[Trial], root: Path) -> None:

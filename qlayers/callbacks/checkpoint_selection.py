@@ -2,14 +2,16 @@
 
 import json
 import os
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
 
-from qlayers.files import write_atomically, write_text
+from qlayers.files import DamagedFileError, KerasFile, write_bytes, write_text
 from qlayers.metrics.metric_result import plain
 
 
@@ -57,7 +59,7 @@ class CheckpointSelection:
         """The score of the checkpoint that is there already, if any."""
         if not (self.record.exists() and Path(self.path).exists()):
             return None
-        saved = json.loads(self.record.read_text(encoding="utf-8"))
+        saved = self._saved()
         if saved.get("monitor") != self.monitor or saved.get("mode") != self.mode:
             raise ValueError(
                 f"{self.record} was chosen by {saved.get('monitor')!r} "
@@ -65,6 +67,32 @@ class CheckpointSelection:
                 "Choose another `path` or delete the file."
             )
         return float(saved["value"])
+
+    def _saved(self) -> dict[str, Any]:
+        try:
+            saved = json.loads(self.record.read_text(encoding="utf-8"))
+            float(saved["value"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise DamagedFileError(self.record, repr(error)) from error
+        return saved
+
+    def load(self, model: keras.Model) -> dict[str, Any]:
+        """Loads the best weights into a model.
+
+        Returns:
+            The record of the checkpoint: `step`, `value`, `scores`.
+
+        Raises:
+            DamagedFileError: One of the two files cannot be read.
+        """
+        saved, path = self._saved(), Path(self.path)
+        content = path.read_bytes()
+        # HDF5 would load numbers with a wrong bit without a word.
+        if saved.pop("crc32", zlib.crc32(content)) != zlib.crc32(content):
+            raise DamagedFileError(path, "its checksum is another")
+        only_weights = path.name.endswith(".weights.h5")
+        model.load_weights(KerasFile(path.name, content) if only_weights else path)
+        return saved
 
     def accepts(self, scores: Mapping[str, float], best: float | None) -> bool:
         """Whether these scores beat `best` and reach what is required."""
@@ -83,13 +111,16 @@ class CheckpointSelection:
         path = Path(self.path)
         path.parent.mkdir(parents=True, exist_ok=True)
         only_weights = path.name.endswith(".weights.h5")
-        write_atomically(path, model.save_weights if only_weights else model.save)
+        file = KerasFile(path.name)
+        (model.save_weights if only_weights else model.save)(file)
+        write_bytes(path, file.getbuffer())
         record = {
             "monitor": self.monitor,
             "mode": self.mode,
             "value": scores[self.monitor],
             "step": step,
             "scores": scores,
+            "crc32": zlib.crc32(file.getbuffer()),
         }
         text = json.dumps(plain(record), indent=2, allow_nan=False)
         write_text(self.record, text + "\n")

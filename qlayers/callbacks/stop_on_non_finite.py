@@ -97,7 +97,7 @@ class StopOnNonFinite(StepCounter):
             self._good, self._untried = self._untried, None
         if is_due:
             copy = self._copy()
-            if not _is_finite([value for _, value in copy]):
+            if not all_finite([value for _, value in copy]):
                 self._give_up("a weight is not finite")
                 return False
             self._untried = (step, copy)
@@ -114,7 +114,7 @@ class StopOnNonFinite(StepCounter):
         """
         if values is None:
             values = [value for _, value in self._copy()]
-        finite = _is_finite(values)
+        finite = all_finite(values)
         if not finite:
             self._give_up("a weight is not finite")
         return finite
@@ -180,7 +180,8 @@ def _build_optimizer(model: keras.Model) -> None:
         optimizer.build(model.trainable_variables)
 
 
-def _is_finite(values: Sequence[np.ndarray]) -> bool:
+def all_finite(values: Sequence[np.ndarray]) -> bool:
+    """Whether no value of any array is NaN or infinite."""
     return all(
         bool(np.isfinite(value).all())
         for value in values

@@ -17,6 +17,7 @@ import pytest
 from experiments.settings.command_line import DIVERGED, IN_USE
 from experiments.storage.checkpoints import CheckpointStore
 from experiments.storage.run_directory import RunDirectory
+from experiments.sweeps.child_process import Ended
 from experiments.sweeps.trial_process import run_trial
 from tests.experiments.reporting.browser import Browser, free_port
 from tests.experiments.runs import read_rows, tiny_config
@@ -210,17 +211,17 @@ def test_sweep_goes_on_after_a_failure(tmp_path):
 def test_failed_trial_is_tried_twice_and_recorded(tmp_path):
     commands = []
 
-    def fails_once(command, log):
+    def fails_once(command, log, end):
         commands.append(command)
         log.write("out of luck\n")
-        return 1 if len(commands) == 1 else 0
+        return Ended(1 if len(commands) == 1 else 0, 0.0)
 
     status = run_trial(tmp_path, start=fails_once)
     assert status == {"state": "finished", "attempts": 2}
 
-    def fails(command, log):
+    def fails(command, log, end):
         log.write("out of luck\n")
-        return 7
+        return Ended(7, 0.0)
 
     status = run_trial(tmp_path, start=fails)
     assert (status["state"], status["attempts"], status["exit_code"]) == (
@@ -231,7 +232,7 @@ def test_failed_trial_is_tried_twice_and_recorded(tmp_path):
     saved = json.loads((tmp_path / "status.json").read_text())
     assert "out of luck" in saved["log"]
     assert "reason" not in saved
-    status = run_trial(tmp_path, start=lambda command, log: DIVERGED)
+    status = run_trial(tmp_path, start=lambda *_: Ended(DIVERGED, 0.0))
     assert (status["state"], status["reason"]) == ("failed", "diverged")
 
 

@@ -104,9 +104,9 @@ def test_only_what_is_missing_is_run_and_ends_the_same(finished):
     (runs[1].path / "metrics.json").unlink()
     started = []
 
-    def note(folder, pictures):
+    def note(folder, pictures, stop):
         started.append(folder)
-        return common.run_here(folder, pictures)
+        return common.run_here(folder, pictures, stop)
 
     before = common.read_spent(runs[1].path)["seconds"]
     again = study.run(trials, start=note)
@@ -189,10 +189,11 @@ def test_processor_time_of_a_trial_leaves_out_its_neighbours(tmp_path, monkeypat
     work = "import time\nwhile time.process_time() < 0.6: pass"
     commands = {"busy": work, "idle": "import time; time.sleep(1)"}
 
-    def run_trial(folder, pictures, start):
+    def run_trial(folder, pictures, start, stop):
         with open(folder / "log.txt", "w", encoding="utf-8") as log:
-            code = start([sys.executable, "-c", commands[folder.name]], log)
-        return {"state": "finished" if code == 0 else "failed"}
+            command = [sys.executable, "-c", commands[folder.name]]
+            ended = start(command, log, lambda: None)
+        return {"state": "finished" if ended.code == 0 else "failed"}
 
     monkeypatch.setattr(common, "run_trial", run_trial)
     for name in commands:

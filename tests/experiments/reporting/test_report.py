@@ -3,6 +3,7 @@
 import base64
 import dataclasses
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -18,11 +19,14 @@ from experiments.reporting.summary import (
     format_table,
     group_runs,
     interval,
+    load_run,
     table_notes,
     table_rows,
+    why_unfinished,
 )
 from experiments.storage.files import read_json, write_json
 from experiments.storage.run_directory import RunDirectory
+from qlayers.files import DamagedFileError
 from tests.experiments.reporting.browser import Browser
 from tests.experiments.reporting.handwritten_runs import STEPS, cell_color, make_run
 from tests.experiments.runs import tiny_config
@@ -117,6 +121,85 @@ def test_unfinished_runs_are_named(study):
     assert unfinished == [study / "a"]
     with pytest.raises(ValueError, match="no folder"):
         find_runs([study / "nowhere"])
+
+
+def write_whole_report(folder):
+    runs, unfinished = find_runs([folder])
+    write_report(group_runs(runs), folder, "Study")
+    return [path.name for path in unfinished]
+
+
+def test_damaged_runs_are_listed_and_the_others_reported(study):
+    (study / "a" / "metrics.json").write_text('{"scores": 3}')
+    (study / "w" / "config.json").write_bytes(b"{")
+    (study / "q1" / "status.json").write_text("no JSON")
+    (study / "q1" / "history.jsonl").write_bytes(b"[1]\n\xff")
+    assert write_whole_report(study) == ["a", "w"]
+    assert "metrics.json is damaged" in why_unfinished(study / "a")
+    assert "config.json is damaged" in why_unfinished(study / "w")
+    shutil.rmtree(study / "q0")
+    assert "damaged" in why_unfinished(study / "q0")
+    config = read_json(study / "q1" / "config.json")
+    write_json(study / "q1" / "config.json", {**config, "method": "qlaf"})
+    with pytest.raises(DamagedFileError, match="no method 'qlaf'"):
+        load_run(study / "q1")
+
+
+def test_a_lengthened_run_is_under_way(study):
+    """Its old scores are those of a shorter run."""
+    config = read_json(study / "a" / "config.json")
+    write_json(study / "a" / "config.json", {**config, "steps": 20})
+    runs, unfinished = find_runs([study])
+    assert unfinished == [study / "a"]
+    assert "ae" not in {run.config.method for run in runs}
+    assert why_unfinished(study / "a") == "running: 6 of 20 steps"
+    with pytest.raises(ValueError, match="not finished"):
+        load_run(study / "a")
+
+
+def changed(value, generator):
+    """Replaces one node of nested JSON by something else."""
+    others = [None, 3, -1.5, "text", [], {}, [[1]], {"a": 1}, True, 10**30, "\0"]
+    places = [*value] if isinstance(value, dict) else [*range(len(value))]
+    if not places:
+        return value
+    place = places[int(generator.integers(len(places)))]
+    inner = value[place]
+    if isinstance(inner, dict | list) and inner and generator.random() < 0.7:
+        new = changed(inner, generator)
+    else:
+        new = others[int(generator.integers(len(others)))]
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[place] = new
+    return copy
+
+
+def assert_report_survives(study, cases):
+    """Whatever a run's JSON says, the report of the others is written."""
+    folder = study / "q0"
+    results = {"infomec": {"nmi": [[0.5, 0.1, 0.2]], "active": [True, True, False]}}
+    settings = {"psnr_threshold": 20.0, "selection": "infom", "protocol": "paper"}
+    file = folder / "metrics.json"
+    write_json(file, {**read_json(file), "results": results, "settings": settings})
+    names = ("metrics.json", "config.json", "pictures/index.json")
+    sound = {name: read_json(folder / name) for name in names}
+    generator = np.random.default_rng(3)
+    listed = 0
+    for case in range(cases):
+        name = names[case % 3]
+        write_json(folder / name, changed(sound[name], generator))
+        listed += "q0" in write_whole_report(study)
+        write_json(folder / name, sound[name])
+    assert 0.05 * cases < listed < 0.7 * cases
+
+
+def test_report_survives_json_of_the_wrong_kind(study):
+    assert_report_survives(study, 30)
+
+
+@pytest.mark.slow
+def test_report_survives_thousands_of_json_files(study):
+    assert_report_survives(study, 2_000)
 
 
 def test_page_is_escaped_and_self_contained(study):
