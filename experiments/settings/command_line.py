@@ -32,8 +32,8 @@ def launch(main: Callable[[Sequence[str]], int | None]) -> None:
             return _complain(f"Unexpected arguments: {' '.join(arguments[1:])}.")
         if not flags.FLAGS["verbosity"].present:
             logging.set_verbosity(logging.ERROR)  # TFDS tells what concerns nobody
-        load_tensorflow()
         try:
+            load_tensorflow()
             return main(arguments)
         except (ValueError, TypeError, FloatingPointError, OSError) as error:
             if flags.FLAGS.debug:

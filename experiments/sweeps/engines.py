@@ -71,7 +71,7 @@ def _status_of(future: Future[dict[str, Any]]) -> dict[str, Any]:
     """A trial's status; an error such as a deleted folder fails this trial alone."""
     try:
         return future.result()
-    except Exception as error:
+    except (OSError, ValueError) as error:
         text = f"{type(error).__name__}: {error}"
         return {"state": "failed", "attempts": 1, "reason": text, "log": text}
 

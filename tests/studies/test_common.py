@@ -91,7 +91,7 @@ def test_runs_are_those_of_a_sweep(finished):
 def test_finished_trials_are_not_run_again(finished, capsys):
     study, trials, runs = finished
 
-    def refuse(folder, pictures):
+    def refuse(folder, pictures, stop):
         raise AssertionError(f"{folder} was run again")
 
     again = study.run(trials, start=refuse)
@@ -124,7 +124,7 @@ def test_kept_scores_serve_where_the_runs_are_gone(tmp_path):
     (run,) = study.run(trials)
     shutil.rmtree(study.workdir)
 
-    def refuse(folder, pictures):
+    def refuse(folder, pictures, stop):
         raise AssertionError("trained again")
 
     (kept,) = study.run(trials, start=refuse)
@@ -140,7 +140,7 @@ def test_a_failed_trial_stops_the_study_and_names_its_log(finished, tmp_path):
     study, trials, _ = finished
     elsewhere = dataclasses.replace(study, workdir=tmp_path)
 
-    def fail(folder, pictures):
+    def fail(folder, pictures, stop):
         return {"state": "failed", "attempts": 2}
 
     with pytest.raises(RuntimeError, match=r"1 trials failed(.|\n)*log\.txt"):
