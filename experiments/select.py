@@ -5,7 +5,9 @@
 
 Prints the runs of each dataset in order, and how each criterion's ranks agree with
 those of every score that the runs have. A useful gap correlates negatively with
-disentanglement, a useful UDR positively. Writes `select.md` and `select.json`.
+disentanglement, a useful UDR positively. `--by=labels` takes the supervised loss on
+labels that runs kept for validation (`--label_validation`). Writes `select.md` and
+`select.json`.
 """
 
 from collections.abc import Sequence
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("workdir", None, "Folders of runs or sweeps.", required=True)
-flags.DEFINE_enum("by", "gap", ["gap", "udr"], "Criterion of the order.")
+flags.DEFINE_enum("by", "gap", ["gap", "udr", "labels"], "Criterion of the order.")
 flags.DEFINE_bool(
     "udr", True, "Whether to compute UDR, which encodes images with every model."
 )

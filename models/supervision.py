@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from qlayers.backend import Tensor
+from qlayers.backend import Tensor, num_replicas
 from qlayers.checks import check_choice, check_count, check_number
 
 _KINDS = ("cross_entropy", "bce", "l2")
@@ -26,12 +26,14 @@ class Supervision:
     - `"bce"` (Gaussian latents): sigmoid of the mean against `label / size`.
     - `"l2"` (Gaussian latents): squared distance of the mean to `label / size`.
 
-    All are summed over factors and averaged over images.
+    All are summed over factors, and averaged or summed over images.
 
     Attributes:
         kind: One of the above.
         weight: Weight in the total loss.
         sizes: Number of values of each factor.
+        reduction: `"mean"` over labelled images, or their `"sum"`, which is what
+            disentanglement_lib takes: with a batch of 64 it weighs 64 times as much.
 
     Reference:
         Friede et al. 2023, appendix 3; Locatello et al. 2020.
@@ -40,10 +42,12 @@ class Supervision:
     kind: str
     weight: float
     sizes: tuple[int, ...]
+    reduction: str = "mean"
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, _KINDS)
         check_number("weight", self.weight)
+        check_choice("reduction", self.reduction, ("mean", "sum"))
         sizes = tuple(check_count("sizes", size, minimum=2) for size in self.sizes)
         object.__setattr__(self, "sizes", sizes)
 
@@ -55,14 +59,22 @@ class Supervision:
             features: What the quantizer reads, of the labelled images.
             labels: Integers `(batch, factors)`.
         """
+        per_image = self.per_image(quantizer, features, labels)
+        if self.reduction == "mean":
+            return ops.mean(per_image)
+        # A replica's terms are divided by the number of replicas; a sum must not be.
+        return num_replicas() * ops.sum(per_image)
+
+    def per_image(self, quantizer: Any, features: Tensor, labels: Tensor) -> Tensor:
+        """The unweighted loss of each image, summed over factors; see `__call__`."""
         if self.kind == "cross_entropy":
             return _cross_entropy(quantizer, features, labels, self.sizes)
         moments = _asked(quantizer, "moments", self.kind, "GaussianLatent")
         mean = moments(features)[0][:, : len(self.sizes)]
         target = ops.cast(labels, "float32") / np.asarray(self.sizes, "float32")
         if self.kind == "l2":
-            return ops.mean(ops.sum(ops.square(mean - target), axis=-1))
-        return ops.mean(ops.sum(ops.softplus(mean) - target * mean, axis=-1))
+            return ops.sum(ops.square(mean - target), axis=-1)
+        return ops.sum(ops.softplus(mean) - target * mean, axis=-1)
 
 
 def category_table(quantizer: Any, sizes: Any) -> np.ndarray:
@@ -97,7 +109,7 @@ def _cross_entropy(quantizer: Any, features: Tensor, labels: Tensor, sizes: Any)
     one_hot = ops.one_hot(targets, quantizer.num_values, dtype="float32")
     # Excluded categories have log-probabilities near -inf; none is a target.
     picked = ops.where(one_hot > 0, log_q, ops.zeros_like(log_q))
-    return -ops.mean(ops.sum(picked, axis=(-2, -1)))
+    return -ops.sum(picked, axis=(-2, -1))
 
 
 def _asked(quantizer: Any, method: str, kind: str, example: str) -> Callable[..., Any]:

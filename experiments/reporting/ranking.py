@@ -12,10 +12,11 @@ from experiments.reporting.summary import FinishedRun, format_table
 from experiments.settings.scores import COLUMNS
 
 GAP, UDR = "straight_through_gap/gap", "udr"
-CRITERIA = {"gap": GAP, "udr": UDR}
-# A small gap is good, a large agreement is.
-_SMALLER_IS_BETTER = (GAP,)
-_HEADINGS = {GAP: "ST gap", UDR: "UDR"}
+LABELS = "label_validation/loss"
+CRITERIA = {"gap": GAP, "udr": UDR, "labels": LABELS}
+# A small gap is good, and a small loss; a large agreement is.
+_SMALLER_IS_BETTER = (GAP, LABELS)
+_HEADINGS = {GAP: "ST gap", UDR: "UDR", LABELS: "label loss"}
 _FEWEST = 3
 
 
@@ -108,7 +109,7 @@ def rank_runs(
     Args:
         runs: Trained runs.
         udr: Agreement of runs with others of the same settings, by folder.
-        by: Criterion of the order: `GAP` or `UDR`.
+        by: Criterion of the order: `GAP`, `UDR` or `LABELS`.
 
     Example:
 
@@ -140,11 +141,14 @@ def _ranking(
     udr: Mapping[Path, float],
     by: str,
 ) -> Ranking:
-    gaps = {run.path: run.metrics["scores"].get(GAP) for run in runs}
-    agreements = {run.path: udr.get(run.path) for run in runs}
+    found: dict[str, dict[Path, Any]] = {
+        name: {run.path: run.metrics["scores"].get(name) for run in runs}
+        for name in (GAP, UDR, LABELS)
+    }
+    found[UDR] = {run.path: udr.get(run.path) for run in runs}
     criteria: dict[str, dict[Path, float]] = {
         name: {path: v for path, v in values.items() if _is_number(v)}
-        for name, values in ((GAP, gaps), (UDR, agreements))
+        for name, values in found.items()
     }
     sign = 1.0 if by in _SMALLER_IS_BETTER else -1.0
 
@@ -152,8 +156,8 @@ def _ranking(
         return sign * criteria[by].get(run.path, sign * np.inf)
 
     ordered = tuple(sorted(runs, key=place))
-    found = tuple(_correlations(ordered, criteria))
-    return Ranking(*pool, ordered, criteria, by, found)
+    correlations = tuple(_correlations(ordered, criteria))
+    return Ranking(*pool, ordered, criteria, by, correlations)
 
 
 def _is_number(value: Any) -> TypeGuard[float]:

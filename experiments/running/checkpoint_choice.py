@@ -33,7 +33,8 @@ class CheckpointChoice:
 
     Reference:
         Hsu et al. 2024, section 4.1 (PSNR filter, then the best InfoM); Friede et al.
-        2023, section 6.3 (smallest straight-through gap).
+        2023, section 6.3 (smallest straight-through gap, or smallest supervised loss
+        on labels kept for validation).
     """
 
     def __init__(self, config: RunConfig, directory: RunDirectory) -> None:
@@ -47,6 +48,9 @@ class CheckpointChoice:
         if config.select == "straight_through_gap":
             gap = "straight_through_gap/gap"
             self.rule = CheckpointSelection(path, gap, "min", require)
+        elif config.select == "label_validation":
+            loss = "label_validation/loss"
+            self.rule = CheckpointSelection(path, loss, "min", require)
         elif config.select != "last":
             best = "mcc/mcc" if config.continuous_factors else "infomec/modularity"
             self.rule = CheckpointSelection(path, best, "max", require)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.running.labels import LabelledImages, validate_labels
 from experiments.running.latents import is_quantized, latents_of, measure_gap
 from experiments.settings.config import RunConfig
 from models import LatentModel
@@ -85,6 +86,7 @@ def evaluate_model(
     metrics: str | Sequence[str],
     protocol: str | None = None,
     test_samples: int = 0,
+    labelled: LabelledImages | None = None,
     report: Callable[[str], None] = lambda text: None,
 ) -> Evaluation:
     """Scores a model on a sample.
@@ -97,6 +99,7 @@ def evaluate_model(
             alone.
         protocol: Protocol of InfoMEC; by default the config's.
         test_samples: The last images of the sample, on which trees and SAP are tested.
+        labelled: Labelled images that the model has not learned from.
         report: Called with a line of text about each stage.
     """
     report(f"encoding {len(sample.images)} images")
@@ -129,6 +132,8 @@ def evaluate_model(
     if is_quantized(model) and config.has_decoder:
         gap_images = sample.images[: config.reconstruction_size]
         results["straight_through_gap"] = measure_gap(model, gap_images)
+    if labelled is not None and len(labelled):
+        results["label_validation"] = validate_labels(model, labelled)
     return Evaluation.of(results, latents)
 
 

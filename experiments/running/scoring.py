@@ -9,6 +9,7 @@ from experiments.running.evaluation import (
     final_sample,
     sampled_scores,
 )
+from experiments.running.setup import validation_labels
 from experiments.settings.choices import SAMPLED_SCORES
 from experiments.settings.config import RunConfig
 from experiments.storage.files import write_json
@@ -58,6 +59,7 @@ def score_run(
         metrics=_names(metrics, scores),
         protocol=protocol,
         test_samples=test_samples,
+        labelled=validation_labels(config, dataset),
         report=report,
     )
     drawn = [name for name in scores if name in SAMPLED_SCORES]

@@ -8,13 +8,15 @@ import numpy as np
 import tensorflow as tf
 
 import models
+from experiments.running.labels import (
+    LabelledImages,
+    labelled_images,
+    labelled_stream,
+)
 from experiments.settings.config import RunConfig
 from qlayers import datasets
 from qlayers.datasets import FactorDataset
 from qlayers.datasets.samplers import Sampler, SubsetSampler
-
-# Purpose of the random numbers that choose labelled images.
-_LABELLED = 17
 
 
 def configure_tensorflow(config: RunConfig) -> None:
@@ -103,32 +105,24 @@ def make_stream(
 ) -> tf.data.Dataset:
     """Batches from number `start` on; batch `t` depends on the seed and `t` alone."""
     stream = dataset.as_tf_dataset(
-        config.batch_size, config.seed, start=start, sampler=_sampler(config)
+        config.batch_size, config.seed, start=start, sampler=training_sampler(config)
     )
     if not config.num_labels:
         return stream
-    return tf.data.Dataset.zip((stream, _labelled(config, dataset, start)))
+    labelled, _ = labelled_images(config, dataset, training_sampler(config))
+    return tf.data.Dataset.zip((stream, labelled_stream(config, labelled, start)))
 
 
-def _sampler(config: RunConfig) -> Sampler | None:
+def validation_labels(
+    config: RunConfig, dataset: FactorDataset
+) -> LabelledImages | None:
+    """Labelled images that a run does not learn from; None if it keeps none."""
+    if not config.num_labels or not config.label_validation:
+        return None
+    return labelled_images(config, dataset, training_sampler(config))[1]
+
+
+def training_sampler(config: RunConfig) -> Sampler | None:
     """Draws from the part of the images that training sees; None for all of them."""
     whole = config.train_fraction == 1
     return None if whole else SubsetSampler(config.train_fraction)
-
-
-def _labelled(config: RunConfig, dataset: FactorDataset, start: int) -> tf.data.Dataset:
-    """Batches `(images, labels)` drawn from the labelled few."""
-    labels, images = dataset.sample(
-        config.num_labels, seed=config.seed, sampler=_sampler(config)
-    )
-
-    def choose(step: np.int64) -> np.ndarray:
-        generator = np.random.default_rng([config.seed, _LABELLED, int(step)])
-        return generator.integers(0, config.num_labels, config.batch_size)
-
-    def batch(step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        rows = tf.numpy_function(choose, [step], tf.int64, stateful=False)
-        rows = tf.ensure_shape(rows, (config.batch_size,))
-        return tf.gather(images, rows), tf.gather(labels, rows)
-
-    return tf.data.Dataset.range(start, tf.int64.max).map(batch)

@@ -25,6 +25,7 @@ from experiments.running.setup import (
     describe_model,
     load_dataset,
     make_stream,
+    validation_labels,
 )
 from experiments.running.strategies import (
     check_replicas,
@@ -124,6 +125,7 @@ class TrainingRun:
             self.directory.forget_divergence()
             self._describe(model)
         self.sample = selection_sample(self.config, self.dataset)
+        self.labelled = validation_labels(self.config, self.dataset)
         self.choice = CheckpointChoice(self.config, self.directory)
         self._open_pictures()
         hooks = Hooks(self._log, self._evaluate, self._stop.is_set, self.report)
@@ -188,7 +190,11 @@ class TrainingRun:
             return
         copy_weights(self.model, self.copy)
         found = evaluate_model(
-            self.config, self.copy, self.sample, metrics=("infomec",)
+            self.config,
+            self.copy,
+            self.sample,
+            metrics=("infomec",),
+            labelled=self.labelled,
         )
         self.directory.evaluations.append({"step": step, **found.scores})
         if self.board is not None:

@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from experiments.settings.names import NETWORKS
 
-Selection = Literal["infom", "straight_through_gap", "last"]
+Selection = Literal["infom", "straight_through_gap", "label_validation", "last"]
 Strategy = Literal["none", "mirrored", "multiworker"]
 Precision = Literal["none", "float16", "bfloat16"]
 Jit = Literal["auto", "on", "off"]

@@ -62,6 +62,7 @@ class RunConfig:
         decoder_options: Further arguments of the decoder.
         hyperparameters: Arguments of the method; schedules in serialized form.
         num_labels: Labelled images, for supervised methods.
+        label_validation: Share of the labels that is kept for validation.
         train_fraction: Share of the images that training sees, a fixed random part.
         evaluate_every: Steps between evaluations; a multiple of `log_every`.
         evaluation_size: Images of an evaluation.
@@ -70,7 +71,8 @@ class RunConfig:
         reconstruction_size: Images among them that are reconstructed, for the PSNR.
         log_every: Steps between rows of the history.
         select: How the reported checkpoint is chosen: best InfoM (MCC for continuous
-            factors), smallest straight-through gap, or the last.
+            factors), smallest straight-through gap, smallest supervised loss on
+            labels kept for validation, or the last.
         psnr_threshold: Least PSNR of a checkpoint that may be chosen, or None.
         psnr_variant: PSNR that is compared with the threshold; `"uint8_overflow"` is
             that of Tripod's code.
@@ -118,6 +120,7 @@ class RunConfig:
     threads: int = 0
     reconstruction_size: int = 1_000
     test_size: int = 0
+    label_validation: float = 0.0
     train_fraction: float = 1.0
     psnr_variant: PsnrVariant = "exact"
     scores: Sequence[str] = field(default_factory=list)
@@ -347,6 +350,20 @@ def _check_options(config: RunConfig) -> None:
 
 
 def _check_labels(config: RunConfig) -> None:
+    kept = config.num_labels * config.label_validation
+    if config.label_validation and not (
+        0 < config.label_validation < 1 and 1 <= kept <= config.num_labels - 1
+    ):
+        raise ValueError(
+            "`label_validation` is the share of the labels that is kept for "
+            "validation; it must keep at least one and leave one. Received "
+            f"{config.label_validation!r} of {config.num_labels} labels."
+        )
+    if config.select == "label_validation" and not config.label_validation:
+        raise ValueError(
+            "`select=label_validation` needs labels that are kept for it: set "
+            "`label_validation`, for example 0.1."
+        )
     weight = config.hyperparameters.get("supervision_weight", 0.0)
     if bool(weight) != bool(config.num_labels):
         raise ValueError(

@@ -97,6 +97,11 @@ def define_run_flags(with_names: bool = True) -> None:
         "Default: the recipe's.",
     )
     flags.DEFINE_float(
+        "label_validation",
+        None,
+        "Share of the labels that is kept for validation. Default: the recipe's.",
+    )
+    flags.DEFINE_float(
         "train_fraction",
         None,
         "Share of the images that training sees, a fixed random part. Default: the "
@@ -233,6 +238,7 @@ def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         "evaluation_size",
         "reconstruction_size",
         "test_size",
+        "label_validation",
         "train_fraction",
         "log_every",
         "network",

@@ -47,6 +47,7 @@ def d_vae(
     kl_weight: Schedulable = 1.0,
     active_values: Sequence[Any] | None = None,
     supervision_weight: float = 0.0,
+    supervision_reduction: str = "mean",
     label_sizes: Sequence[int] | None = None,
     learning_rate: Any = _LEARNING_RATE,
     **training: Any,
@@ -66,6 +67,8 @@ def d_vae(
         kl_weight: Weight of the divergence to the uniform prior.
         active_values: Masks of categories; see `OrderedCategoricalQuantizer`.
         supervision_weight: Weight of the supervised loss.
+        supervision_reduction: `"sum"` over labelled images, as in disentanglement_lib,
+            or their `"mean"`.
         label_sizes: Number of values of each labelled factor.
         learning_rate: Number or schedule.
         **training: Arguments of `models.methods.common.model_from`.
@@ -76,7 +79,9 @@ def d_vae(
         parts,
         "d_vae",
         learning_rate=learning_rate,
-        supervised_loss=_supervision("cross_entropy", supervision_weight, label_sizes),
+        supervised_loss=_supervision(
+            "cross_entropy", supervision_weight, label_sizes, supervision_reduction
+        ),
         **{**_LOSS, **training},
     )
 
@@ -92,6 +97,7 @@ def factor_d_vae(
     kl_weight: Schedulable = 1.0,
     active_values: Sequence[Any] | None = None,
     supervision_weight: float = 0.0,
+    supervision_reduction: str = "mean",
     label_sizes: Sequence[int] | None = None,
     **training: Any,
 ) -> FactorModel:
@@ -107,6 +113,7 @@ def factor_d_vae(
         kl_weight: Weight of the divergence to the uniform prior.
         active_values: Masks of categories; see `OrderedCategoricalQuantizer`.
         supervision_weight: As in `d_vae`.
+        supervision_reduction: As in `d_vae`.
         label_sizes: Number of values of each labelled factor.
         **training: As in `factor_vae`.
     """
@@ -117,7 +124,9 @@ def factor_d_vae(
         quantizer,
         tc_weight,
         "factor_d_vae",
-        supervised_loss=_supervision("cross_entropy", supervision_weight, label_sizes),
+        supervised_loss=_supervision(
+            "cross_entropy", supervision_weight, label_sizes, supervision_reduction
+        ),
         **training,
     )
 
@@ -130,6 +139,7 @@ def factor_vae(
     kl_weight: Schedulable = 1.0,
     supervision: str = "bce",
     supervision_weight: float = 0.0,
+    supervision_reduction: str = "mean",
     label_sizes: Sequence[int] | None = None,
     two_batches: bool = True,
     **training: Any,
@@ -144,6 +154,7 @@ def factor_vae(
         supervision: `"bce"` or `"l2"`, for `supervision_weight`.
         supervision_weight: Weight of a supervised loss on the first latents' means;
             see `d_vae`.
+        supervision_reduction: As in `d_vae`.
         label_sizes: Number of values of each labelled factor.
         two_batches: Whether a batch is two halves, as in Kim and Mnih's algorithm;
             Friede et al. permute the same batch.
@@ -160,7 +171,9 @@ def factor_vae(
         tc_weight,
         "factor_vae",
         two_batches=two_batches,
-        supervised_loss=_supervision(supervision, supervision_weight, label_sizes),
+        supervised_loss=_supervision(
+            supervision, supervision_weight, label_sizes, supervision_reduction
+        ),
         **training,
     )
 
@@ -173,6 +186,7 @@ def supervised_vae(
     beta: Schedulable = 1.0,
     supervision: str = "bce",
     supervision_weight: float = 1.0,
+    supervision_reduction: str = "mean",
     learning_rate: Any = _LEARNING_RATE,
     **training: Any,
 ) -> LatentModel:
@@ -185,6 +199,7 @@ def supervised_vae(
         beta: Weight of the divergence.
         supervision: `"bce"` or `"l2"`.
         supervision_weight: Weight of the supervised loss.
+        supervision_reduction: As in `d_vae`.
         learning_rate: Number or schedule.
         **training: Arguments of `models.methods.common.model_from`.
     """
@@ -194,19 +209,21 @@ def supervised_vae(
         parts,
         "supervised_vae",
         learning_rate=learning_rate,
-        supervised_loss=_supervision(supervision, supervision_weight, label_sizes),
+        supervised_loss=_supervision(
+            supervision, supervision_weight, label_sizes, supervision_reduction
+        ),
         **{**_LOSS, **training},
     )
 
 
 def _supervision(
-    kind: str, weight: float, sizes: Sequence[int] | None
+    kind: str, weight: float, sizes: Sequence[int] | None, reduction: str
 ) -> Supervision | None:
     if not weight:
         return None
     if sizes is None:
         raise ValueError("`supervision_weight` needs `label_sizes` as well.")
-    return Supervision(kind, weight, tuple(sizes))
+    return Supervision(kind, weight, tuple(sizes), reduction)
 
 
 def factorized_model(

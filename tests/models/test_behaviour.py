@@ -12,7 +12,7 @@ from models.supervision import category_table
 from qlayers import metrics
 from qlayers.quantizers.base import BaseQuantizer
 from qlayers.regularizers.base import LatentRegularizer
-from tests.models.tiny import BATCH, fit, tiny_images, tiny_model
+from tests.models.tiny import BATCH, NUM_LATENTS, fit, tiny_images, tiny_model
 
 
 def _values(variables):
@@ -118,6 +118,38 @@ def test_supervision_ties_latents_to_labels():
     for j in range(2):
         active = np.array(model.quantizer.active_categories[j])
         np.testing.assert_array_equal(codes[:, j], active[labels[:, j]])
+
+
+@pytest.mark.parametrize("kind", ["cross_entropy", "bce", "l2"])
+def test_supervised_losses_are_summed_as_in_disentanglement_lib(kind):
+    """Over images and factors: its loss of a batch grows with the batch."""
+    method = "d_vae" if kind == "cross_entropy" else "supervised_vae"
+    options = {} if kind == "cross_entropy" else {"supervision": kind}
+    model = tiny_model(
+        method,
+        supervision_weight=1.0,
+        supervision_reduction="sum",
+        label_sizes=(3, 4),
+        **options,
+    )
+    labels = np.stack([np.arange(BATCH) % 3, np.arange(BATCH) % 4], axis=1)
+    features = model.quantizer_inputs(tiny_images())
+    numbers = np.array(features, "float64")
+    if kind == "cross_entropy":
+        logits = numbers.reshape(BATCH, NUM_LATENTS, -1)[:, :2]
+        table = category_table(model.quantizer, (3, 4))
+        wanted = 0.0
+        for row, label in zip(logits, labels, strict=True):
+            for j in range(2):
+                probabilities = np.exp(row[j]) / np.exp(row[j]).sum()
+                wanted -= np.log(probabilities[table[j, label[j]]])
+    else:
+        mean, target = numbers[:, :2], labels / np.array([3, 4])
+        chance = 1 / (1 + np.exp(-mean))
+        entropy = -target * np.log(chance) - (1 - target) * np.log(1 - chance)
+        wanted = entropy.sum() if kind == "bce" else np.square(mean - target).sum()
+    found = float(model.supervision(model.quantizer, features, labels))
+    assert found == pytest.approx(wanted, rel=1e-4)
 
 
 def _mixed_derivative_share(decoder, latents, step=0.1):

@@ -10,12 +10,13 @@ Variant = Literal["text", "code"]
 IntervalKind = Literal["95 %", "standard error", "quartiles", "not stated", "none"]
 DciEstimator = Literal["random_forest", "gradient_boosting"]
 Protocol = Literal["paper", "standalone", "tripod", "qlae_code", "factor_qvae"]
-Selection = Literal["infom", "straight_through_gap", "last"]
+Selection = Literal["infom", "straight_through_gap", "label_validation", "last"]
 Representation = Literal["values", "codes", "means", "samples", "latents"]
 
 # Where `sets` of a `Difference` may point besides hyperparameters.
 _TRAINING = ("steps", "batch_size", "num_latents", "evaluate_every", "network")
-_PLAIN = (*_TRAINING, "num_labels", "train_fraction", "image_size", "log_every")
+_LABELS = ("num_labels", "label_validation", "train_fraction")
+_PLAIN = (*_TRAINING, *_LABELS, "image_size", "log_every")
 _OPTIONS = ("encoder_options", "decoder_options", "dataset_options")
 _OPTIMIZER = ("learning_rate", "beta_1", "beta_2", "weight_decay", "clip_value")
 _SCORING = ("protocol", "psnr_variant")
@@ -98,6 +99,7 @@ class Training:
         encoder_options: Further arguments of the encoder.
         decoder_options: Further arguments of the decoder.
         num_labels: Labelled images.
+        label_validation: Share of them that is kept for validation.
         train_fraction: Share of the dataset's images that training sees.
         image_size: Side of the images.
         evaluate_every: Steps between evaluations.
@@ -115,6 +117,7 @@ class Training:
     encoder_options: Mapping[str, Any] = field(default_factory=dict)
     decoder_options: Mapping[str, Any] = field(default_factory=dict)
     num_labels: int = 0
+    label_validation: float = 0.0
     train_fraction: float = 1.0
     image_size: int = 64
     evaluate_every: int = 5_000
@@ -131,7 +134,7 @@ class Training:
         }
         for name in ("encoder_options", "decoder_options"):
             own[name] = {**getattr(self, name), **settings.get(name, {})}
-        for name in ("reconstruction", "reduction", "num_labels", "train_fraction"):
+        for name in ("reconstruction", "reduction", *_PLAIN):
             if name in rest:
                 own[name] = rest.pop(name)
         return dataclasses.replace(

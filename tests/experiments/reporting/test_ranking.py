@@ -4,6 +4,7 @@ import pytest
 
 from experiments.reporting.ranking import (
     GAP,
+    LABELS,
     UDR,
     rank_runs,
     ranking_text,
@@ -47,6 +48,17 @@ def test_rank_correlations_with_every_score(runs):
     assert (GAP, "straight_through_gap/soft_loss") not in found
     text = ranking_text(ranking)
     assert "| mig/mig" in text and "-0.80 (4)" in text
+
+
+def test_validation_labels_choose_too(runs):
+    for run in runs:
+        file = run.path / "metrics.json"
+        record = read_json(file)
+        # The run of seed 1 has the smallest supervised loss.
+        record["scores"]["label_validation/loss"] = abs(run.config.seed - 1.2)
+        write_json(file, record)
+    (ranking,) = rank_runs(find_runs([runs[0].path.parent])[0], {}, by=LABELS)
+    assert [run.config.seed for run in ranking.runs] == [1, 2, 0, 3]
 
 
 def test_runs_without_the_criterion_come_last(runs, tmp_path):
