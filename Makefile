@@ -8,7 +8,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # bfloat16 kernels die there with "Illegal instruction".
 export ONEDNN_MAX_CPU_ISA ?= AVX512_CORE_BF16
 
-.PHONY: venv demo test test-slow test-portable lint format bench docs test-backends test-backends-all clean
+.PHONY: venv demo explore test test-slow test-portable lint format bench docs test-backends test-backends-all clean
 
 venv: $(STAMP)
 
@@ -19,6 +19,10 @@ $(STAMP): setup.py qlayers/version.py
 
 demo: venv
 	$(BIN)/python -m experiments.demo
+
+# A page of models that ship with the project; nothing is trained.
+explore: venv
+	$(BIN)/python -m experiments.explore
 
 test: venv
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -8,6 +8,8 @@ from models.inspection import swap_latents, traversal_values, traverse
 from models.latent_model import LatentModel
 from models.method import Method, Paper
 from models.networks.choice import Networks
+from models.pretrained import load_pretrained, pretrained_names, read_card
+from models.publication import save_pretrained
 from models.reconstruction import Reconstruction
 from models.registry import METHODS, register
 from models.supervision import Supervision
@@ -25,7 +27,11 @@ __all__ = [
     "Supervision",
     "assemble",
     "build",
+    "load_pretrained",
+    "pretrained_names",
+    "read_card",
     "register",
+    "save_pretrained",
     "swap_latents",
     "traversal_values",
     "traverse",

@@ -1,0 +1,257 @@
+"""Trains the models that `models.load_pretrained` knows by name, and their cards.
+
+    python -m studies.pretrained [--quick] [--names=qlae-mini_shapes3d-32,...]
+        [--output=models/pretrained_models]
+
+Each model is the `cpu` recipe of its method on mini_shapes3d with 2,500 steps, seed 0
+and the key weight that `studies.leaderboard` chose; QLAE and AE have the demo's. It is
+stored in half precision if no score moves by more than 0.005, scored again as stored,
+and written with its card, `card.json` for programs and `README.md` for readers. The
+same command again goes on where it stopped.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import models
+from experiments.reporting.summary import FinishedRun
+from experiments.running.evaluation import evaluate_model, final_sample
+from experiments.running.rescoring import load_trained
+from experiments.running.setup import build_model, load_dataset
+from experiments.settings.config import RunConfig, resolve
+from experiments.settings.scores import COLUMNS
+from experiments.storage.provenance import processor, provenance
+from experiments.storage.run_directory import RunDirectory
+from experiments.sweeps.plan import Trial
+from qlayers.files import write_text
+from studies.common import Study
+
+DATASET = "mini_shapes3d"
+IMAGE_SIZE = 32
+# Method -> hyperparameters beside the recipe's.
+METHODS: dict[str, dict[str, Any]] = {
+    "qlae": {"weight_decay": 0.1},
+    "ae": {"weight_decay": 0.0},
+    "tripod": {"nhp_weight": 1e-4},
+    "beta_vae": {"beta": 1.0},
+    "vq_vae": {"weight_decay": 1e-3},
+    "factor_qvae": {"tc_weight": 1e-5},
+    "d_vae": {"kl_weight": 1.0},
+    "cliff": {"cliff_weight": 1.0},
+    "beta_tcvae": {"beta": 10.0},
+    "bio_ae": {"activity_weight": 0.01},
+    "factor_vae": {},
+}
+SETTINGS: dict[str, Any] = {
+    "steps": 2_500,
+    "evaluate_every": 2_500,
+    "select": "last",
+    "psnr_threshold": None,
+    "threads": 1,
+}
+QUICK: dict[str, Any] = {
+    "steps": 2,
+    "evaluate_every": 2,
+    "log_every": 2,
+    "width": 0.125,
+    "evaluation_size": 200,
+    "metrics": "fast",
+}
+Precision = Literal["half", "single"]
+# What half precision may cost in any score.
+TOLERANCE = 5e-3
+SHOWN = (
+    "infomec/modularity",
+    "infomec/explicitness",
+    "infomec/compactness",
+    "dci/disentanglement",
+    "dci/completeness",
+    "dci/informativeness",
+    "psnr/psnr",
+)
+_LICENCE = "Apache-2.0, as the project; the images are rendered by qlayers itself"
+
+
+def name_of(method: str) -> str:
+    """Name of a model, as `load_pretrained` takes it."""
+    return f"{method}-{DATASET}-{IMAGE_SIZE}"
+
+
+def plan(method: str, quick: bool = False) -> Trial:
+    """The run that makes a model."""
+    settings = {**SETTINGS, **(QUICK if quick else {})}
+    config = resolve(
+        method, DATASET, "cpu", settings=settings, hyperparameters=METHODS[method]
+    )
+    return Trial(method, config)
+
+
+def publish(run: FinishedRun, folder: Path) -> dict[str, Any]:
+    """Stores a run's model for `load_pretrained` and writes its card.
+
+    Args:
+        run: A finished run.
+        folder: Where to write.
+
+    Returns:
+        The card.
+    """
+    config, directory = run.config, RunDirectory(run.path)
+    dataset = load_dataset(config)
+    trained = build_model(config, dataset)
+    load_trained(directory, config, trained)
+    model = models.build(**trained.get_config())  # without optimizers
+    for ours, theirs in zip(
+        model.graph.variables, trained.graph.variables, strict=True
+    ):
+        ours.assign(theirs)
+    sample = final_sample(config, dataset)
+
+    def scores_as_stored(precision: Precision) -> dict[str, float]:
+        models.save_pretrained(model, folder, precision=precision)
+        stored = models.load_pretrained(folder)
+        found = evaluate_model(config, stored, sample, metrics=config.metrics)
+        return {name: found.scores[name] for name in SHOWN if name in found.scores}
+
+    precision: Precision = "half"
+    scores = scores_as_stored(precision)
+    if largest_change(run.metrics["scores"], scores) > TOLERANCE:
+        precision = "single"
+        scores = scores_as_stored(precision)
+    card = card_of(config, scores, dataset.factor_names)
+    card["largest_change_by_rounding"] = largest_change(run.metrics["scores"], scores)
+    written = models.save_pretrained(model, folder, card, precision=precision)
+    write_text(folder / "README.md", card_page(written))
+    return written
+
+
+def largest_change(before: Mapping[str, float], after: Mapping[str, float]) -> float:
+    """How far the scores of `after` moved at most; PSNR counts in tens of dB."""
+    scale = {"psnr/psnr": 0.1}
+    return max(
+        scale.get(name, 1.0) * abs(value - before[name])
+        for name, value in after.items()
+    )
+
+
+def card_of(
+    config: RunConfig,
+    scores: Mapping[str, float],
+    factors: Sequence[str],
+) -> dict[str, Any]:
+    """What a reader should know about a model, without the file's own facts."""
+    found = provenance()
+    name = name_of(config.method)
+    paper = config.method_record.paper
+    return {
+        "name": name,
+        "method": config.method,
+        "paper": paper.title if paper else None,
+        "dataset": config.dataset,
+        "image_size": config.image_size,
+        "factors": list(factors),
+        "data": "mini_shapes3d, the factor space of Shapes3D rendered by qlayers; not "
+        "the DeepMind data",
+        "recipe": {
+            "profile": config.profile,
+            "seed": config.seed,
+            "steps": config.steps,
+            "batch_size": config.batch_size,
+            "num_latents": config.num_latents,
+            "network": config.network,
+            "width": config.width,
+            "hyperparameters": dict(config.hyperparameters),
+        },
+        "scores": dict(scores),
+        "scored_on": {
+            "images": config.evaluation_size,
+            "protocol": config.protocol,
+            "psnr_images": config.reconstruction_size,
+        },
+        "licence": _LICENCE,
+        "command": f"python -m studies.pretrained --names={name}",
+        "processor": processor(),
+        "onednn": found["onednn"],
+        "packages": found["packages"],
+    }
+
+
+def card_page(card: Mapping[str, Any]) -> str:
+    """The card as Markdown."""
+    recipe = card["recipe"]
+    weights = ", ".join(
+        f"{name} {value}"
+        for name, value in recipe["hyperparameters"].items()
+        if not isinstance(value, dict)
+    )
+    rows = [
+        f"| {COLUMNS[name]} | {value:.3f} |" for name, value in card["scores"].items()
+    ]
+    lines = [
+        f"# {card['name']}",
+        "",
+        "```python",
+        "import models",
+        "",
+        f'model = models.load_pretrained("{card["name"]}")',
+        "```",
+        "",
+        f"- method: `{card['method']}`" + (f", {card['paper']}" * bool(card["paper"])),
+        f"- data: {card['data']}; {card['image_size']}x{card['image_size']}; "
+        f"{', '.join(card['factors'])}",
+        f"- recipe: profile `{recipe['profile']}`, {recipe['steps']:,} steps of "
+        f"{recipe['batch_size']} images, seed {recipe['seed']}, "
+        f"{recipe['num_latents']} latents, networks `{recipe['network']}` of width "
+        f"{recipe['width']}; {weights}",
+        f"- made by `{card['command']}` on {card['processor']}",
+        f"- file: {card['bytes']:,} bytes, {card['precision']} precision (scores move "
+        f"by at most {card['largest_change_by_rounding']:.4f}), `{card['checksum']}`",
+        f"- licence: {card['licence']}",
+        "",
+        f"Scores of the stored file on {card['scored_on']['images']:,} images "
+        f"(protocol `{card['scored_on']['protocol']}`), one seed:",
+        "",
+        "| score | |",
+        "|---|---|",
+        *rows,
+        "",
+        "A small network after a short training: for trying things out, not a result "
+        "of the paper.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    known = {name_of(method): method for method in METHODS}
+
+    def methods(text: str) -> list[str]:
+        unknown = [name for name in text.split(",") if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(
+                f"unknown: {', '.join(unknown)}; known: {', '.join(known)}"
+            )
+        return [known[name] for name in text.split(",")]
+
+    parser.add_argument("--names", type=methods, help="default: all")
+    parser.add_argument("--output", type=Path, help="default: models/pretrained_models")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Trains what is not trained and writes all models that were asked for."""
+    study = Study.from_arguments(
+        "pretrained", "Models by name.", arguments, _add_options
+    )
+    default = study.workdir / "models" if study.quick else models.pretrained.SHIPPED
+    output = study.options.output or default
+    for method in study.options.names or METHODS:
+        (run,) = study.run([plan(method, study.quick)])
+        card = publish(run, output / name_of(method))
+        text = ", ".join(f"{COLUMNS[n]} {v:.3f}" for n, v in card["scores"].items())
+        print(f"{card['name']}: {card['bytes']:,} bytes, {text}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
