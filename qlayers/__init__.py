@@ -18,6 +18,7 @@ from qlayers.quantizers import (
     LatentQuantizer,
     Lookup,
     OrderedCategoricalQuantizer,
+    SelfSizingQuantizer,
     VectorQuantizer,
 )
 from qlayers.regularizers import (
@@ -56,6 +57,7 @@ __all__ = [
     "MinibatchTotalCorrelation",
     "NormalizedHessianPenalty",
     "OrderedCategoricalQuantizer",
+    "SelfSizingQuantizer",
     "TotalCorrelationDiscriminator",
     "VectorQuantizer",
     "__version__",

@@ -21,6 +21,7 @@ from qlayers.callbacks.hyperparameter_summaries import (
 from qlayers.callbacks.image_summaries import ImageSummaries as ImageSummaries
 from qlayers.callbacks.projector_files import ProjectorFiles as ProjectorFiles
 from qlayers.callbacks.score_summaries import ScoreSummaries as ScoreSummaries
+from qlayers.callbacks.size_adaptation import SizeAdaptation as SizeAdaptation
 from qlayers.callbacks.step_callback import StepCallback as StepCallback
 from qlayers.callbacks.stop_on_non_finite import StopOnNonFinite as StopOnNonFinite
 from qlayers.callbacks.training_scalars import TrainingScalars as TrainingScalars
@@ -32,6 +33,7 @@ __all__ = [
     "ImageSummaries",
     "ProjectorFiles",
     "ScoreSummaries",
+    "SizeAdaptation",
     "StepCallback",
     "StopOnNonFinite",
     "TrainingScalars",

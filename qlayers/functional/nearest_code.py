@@ -19,7 +19,7 @@ _MAX_ROWS = 16
 _MAX_DIFFERENCES = 2**20
 
 
-def nearest_code(x: Tensor, table: Tensor) -> Tensor:
+def nearest_code(x: Tensor, table: Tensor, available: Tensor | None = None) -> Tensor:
     """Index of the value nearest to each scalar.
 
     Ties go to the lowest index. Scalars beyond the table's ends, infinities included,
@@ -29,6 +29,8 @@ def nearest_code(x: Tensor, table: Tensor) -> Tensor:
         x: Scalars of shape `(..., n)`.
         table: Values of shape `(n, num_values)`, one row for each latent, or
             `(num_values,)` for all of them, in any order.
+        available: Booleans of the table's shape; values that are not available are
+            never chosen. Each row needs one that is. Default: all are.
 
     Returns:
         int32 tensor of the shape of `x`.
@@ -41,8 +43,14 @@ def nearest_code(x: Tensor, table: Tensor) -> Tensor:
     """
     x, table = ops.convert_to_tensor(x), ops.convert_to_tensor(table)
     # Without the clip, |1e30 - v| is 1e30 for every v and the lowest index would win.
-    inside = ops.clip(x, ops.min(table, axis=-1), ops.max(table, axis=-1))
+    low = high = table
+    if available is not None:
+        low = ops.where(available, table, float("inf"))
+        high = ops.where(available, table, float("-inf"))
+    inside = ops.clip(x, ops.min(low, axis=-1), ops.max(high, axis=-1))
     distance = ops.abs(ops.expand_dims(inside, -1) - table)
+    if available is not None:
+        distance = ops.where(available, distance, float("inf"))
     return _mark_nan(first_argmin(distance), ops.isnan(x))
 
 

@@ -13,6 +13,7 @@ from qlayers.quantizers.lookup import Lookup
 from qlayers.quantizers.ordered_categorical import (
     OrderedCategoricalQuantizer,
 )
+from qlayers.quantizers.self_sizing import SelfSizingQuantizer
 from qlayers.quantizers.vector import VectorQuantizer
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "LatentQuantizer",
     "Lookup",
     "OrderedCategoricalQuantizer",
+    "SelfSizingQuantizer",
     "VectorQuantizer",
 ]

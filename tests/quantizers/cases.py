@@ -38,6 +38,7 @@ CASES = [
         is_stochastic=True,
         exact_on_replicas=True,
     ),
+    LayerCase("self_sizing", lambda: qlayers.SelfSizingQuantizer(5, seed=3), size=4),
     LayerCase(
         "finite_scalar", lambda: qlayers.FiniteScalarQuantizer(12, seed=3), size=4
     ),

@@ -1,0 +1,155 @@
+"""Edits of a quantizer whose decoder is known, so that each price can be computed."""
+
+import keras
+import numpy as np
+import pytest
+
+import qlayers
+from qlayers.callbacks import SizeAdaptation
+
+GRID = np.array([-1.5, -0.5, 0.5, 1.5])
+
+
+def sample(size=400, seed=0):
+    """Codes of three latents; the images are what the decoder makes of them."""
+    return GRID[np.random.default_rng(seed).integers(0, 4, (size, 3))]
+
+
+def make(scale, target, **options):
+    """Pixels are the latents times `scale`: latent j costs scale_j² of its error."""
+    quantizer = qlayers.SelfSizingQuantizer(4, init_range=1.5)
+    quantizer.build((None, 3))
+    latents = sample()
+    scale = np.asarray(scale)
+    adaptation = SizeAdaptation(
+        quantizer,
+        latents * scale,
+        encode=lambda images: (
+            images / np.where(scale == 0, 1, scale) if scale.all() else latents
+        ),
+        decode=lambda z: z * scale,
+        target=target,
+        **options,
+    )
+    return quantizer, adaptation
+
+
+def test_a_latent_that_the_decoder_ignores_is_dropped_first():
+    quantizer, adaptation = make([1.0, 0.0, 1.0], target=1e-3, max_edits=1)
+    while True:
+        before = quantizer.sizes()
+        adaptation.adapt()
+        if quantizer.sizes() == before:
+            break
+    assert quantizer.sizes() == [4, 1, 4]
+    assert adaptation.history[-1]["distortion"] < 1e-9
+
+
+def test_edits_have_the_price_that_can_be_computed():
+    quantizer, adaptation = make([1.0, 0.3, 1.0], target=1.0)
+    codes = adaptation._codes()
+    latents = adaptation._lookup(codes)
+    errors = adaptation._errors(latents, adaptation.inputs)
+    np.testing.assert_allclose(errors, 0.0, atol=1e-12)
+    edits = adaptation._priced(codes, latents, errors)
+    assert len(edits) == 3 * 4  # three merges and an end for each latent
+    for edit in edits:
+        column = latents[:, edit.latent]
+        inside = np.isin(codes[:, edit.latent], edit.codes)
+        share = [1.0, 0.3, 1.0][edit.latent] ** 2 / 3  # of three pixels
+        expected = share * (inside * (column - column[inside].mean()) ** 2).mean()
+        assert edit.added == pytest.approx(expected, rel=1e-5)
+        assert edit.value == pytest.approx(column[inside].mean())
+        before = entropy(column)
+        after = entropy(np.where(inside, 99.0, column))
+        assert edit.bits == pytest.approx(before - after)
+    prices = [edit.price for edit in edits]
+    assert prices == sorted(prices)
+    assert edits[0].latent == 1
+    assert quantizer.sizes() == [4, 4, 4]  # pricing changes nothing
+
+
+def entropy(values):
+    _, counts = np.unique(values, return_counts=True)
+    p = counts / counts.sum()
+    return -(p * np.log2(p)).sum()
+
+
+@pytest.mark.parametrize("target", [0.01, 0.05, 0.2, 0.6])
+def test_the_target_holds_after_every_look(target):
+    quantizer, adaptation = make([1.0, 0.5, 0.7], target)
+    for _ in range(20):
+        adaptation.adapt()
+        reached = adaptation._errors(
+            adaptation._lookup(adaptation._codes()), adaptation.inputs
+        )
+        assert reached.mean() <= target
+    # Nothing more that the target allows is left.
+    assert adaptation.history[-1]["edits"] == 0
+    assert sum(quantizer.sizes()) < 12
+
+
+def test_a_reconstruction_above_the_target_is_left_alone():
+    quantizer, adaptation = make([1.0, 1.0, 1.0], target=0.1)
+    adaptation.inputs = adaptation.inputs + 1.0
+    adaptation.encode = lambda images: images - 1.0
+    adaptation.adapt()
+    assert quantizer.sizes() == [4, 4, 4]
+    assert adaptation.history == [
+        {
+            "step": 0,
+            "distortion": pytest.approx(1.0),
+            "sizes": [4, 4, 4],
+            "edits": 0,
+        }
+    ]
+
+
+def test_values_that_nothing_uses_go_for_nothing():
+    quantizer, adaptation = make([1.0, 1.0, 1.0], target=1e-9)
+    few = sample()
+    few[:, 0] = np.where(few[:, 0] > 0, 1.5, -1.5)
+    adaptation.inputs = few
+    adaptation.adapt()
+    assert quantizer.sizes() == [2, 4, 4]
+    np.testing.assert_allclose(quantizer.values_left()[0], [-1.5, 1.5])
+
+
+@pytest.mark.backends
+def test_in_fit_it_edits_and_leaves_the_history_alone():
+    images = sample(64).astype("float32")
+
+    def fitted(callbacks):
+        keras.utils.set_random_seed(2)
+        quantizer = qlayers.SelfSizingQuantizer(4, init_range=1.5, name="q")
+        inputs, latents = keras.Input((3,)), keras.Input((3,))
+        encoder = keras.Model(inputs, keras.layers.Identity()(inputs))
+        decoder = keras.Model(latents, keras.layers.Identity()(latents))
+        model = keras.Model(inputs, decoder(quantizer(encoder(inputs))))
+        model.compile(keras.optimizers.SGD(0.0), "mse")
+        added = callbacks(quantizer, encoder, decoder)
+        history = model.fit(images, images, epochs=2, verbose=0, callbacks=added)
+        return quantizer, added, history.history
+
+    def adapting(quantizer, encoder, decoder):
+        options = {"target": 0.2, "every_n_steps": 2}
+        return [SizeAdaptation(quantizer, images, encoder, decoder, **options)]
+
+    _, _, expected = fitted(lambda *parts: [])
+    quantizer, (adaptation,), history = fitted(adapting)
+    assert [row["step"] for row in adaptation.history] == [2, 4]
+    assert adaptation.history[-1]["sizes"] == quantizer.sizes() != [4, 4, 4]
+    # The first epoch ends with the first look: nothing of it is seen in its means.
+    assert history["loss"][0] == expected["loss"][0]
+    assert history["q_commit_loss"][0] == expected["q_commit_loss"][0]
+    # The second epoch trains with fewer values.
+    assert history["loss"][1] > expected["loss"][1]
+    assert history["q_values_left"][1] < 12
+
+
+def test_mistakes_are_named():
+    quantizer = qlayers.SelfSizingQuantizer(3)
+    for name, value in (("target", 0.0), ("max_edits", 0), ("every_n_steps", 0)):
+        options = {"target": 0.1, name: value}
+        with pytest.raises(ValueError, match=name):
+            SizeAdaptation(quantizer, [], None, None, **options)
