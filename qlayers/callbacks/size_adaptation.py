@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
+from qlayers.callbacks.model_state import uncounted
 from qlayers.callbacks.step_counter import StepCounter
 from qlayers.quantizers import SelfSizingQuantizer
 
@@ -109,7 +110,8 @@ class SizeAdaptation(StepCounter):
 
     def advance(self, step: int, logs: Mapping[str, Any]) -> None:
         if self._is_due(step):
-            self._with_model_state(lambda: self.adapt(step))
+            with uncounted(self.model):
+                self.adapt(step)
 
     def adapt(self, step: int = 0) -> None:
         """Looks at the sample and makes the edits that the target allows.
@@ -247,19 +249,6 @@ class SizeAdaptation(StepCounter):
         decoded = _in_parts(self.decode, latents.astype("float32"))
         difference = decoded.astype(np.float64) - inputs
         return (difference**2).reshape(len(inputs), -1).mean(axis=1)
-
-    def _with_model_state(self, act: Callable[[], None]) -> None:
-        """Acts on the model's current weights; what layers count is put back.
-
-        On JAX, `fit` holds the weights apart and takes them up again after a sync.
-        """
-        sync = getattr(self.model, "jax_state_sync", None)
-        if sync is not None:
-            sync()
-        kept = [(v, np.array(v)) for v in self.model.metrics_variables]
-        act()
-        for variable, value in kept:
-            variable.assign(value)
 
 
 def _merged(
