@@ -236,6 +236,7 @@ def test_failed_trial_is_tried_twice_and_recorded(tmp_path):
     assert (status["state"], status["reason"]) == ("failed", "diverged")
 
 
+@pytest.mark.slow
 def test_divergence_is_an_exit_code_and_a_failed_trial(tmp_path):
     """A learning rate with which the second step's loss overflows."""
     flags = [*train_flags(tmp_path / "run"), "--nopictures", "--learning_rate=1e30"]
@@ -256,6 +257,7 @@ def test_bad_command_lines_write_nothing(tmp_path):
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_a_folder_in_use_has_an_exit_code_of_its_own(tmp_path):
     with RunDirectory(tmp_path) as directory:
         directory.start(tiny_config())
@@ -349,6 +351,7 @@ def test_projector_in_a_browser(tmp_path):
         (tmp_path / "projector.png").write_bytes(browser.screenshot())
 
 
+@pytest.mark.slow
 def test_reproduce_takes_a_published_row(tmp_path):
     code, output, _ = launch("train", "--reproduce=list")
     assert code == 0

@@ -30,6 +30,7 @@ def test_prepares_once_and_says_so(tmp_path):
     np.testing.assert_array_equal(shown, images[3])
 
 
+@pytest.mark.slow
 def test_dry_run_and_errors(tmp_path):
     code, output, errors = launch(
         "prepare", "--dataset=mpi3d", f"--data_dir={tmp_path}", "--dry_run"

@@ -69,6 +69,7 @@ def test_partial_files_leave_gaps(tmp_path):
     assert not empty[6].any()
 
 
+@pytest.mark.slow
 def test_command_writes_two_pictures(tmp_path):
     command = [sys.executable, "-m", "experiments.show_data", "--dataset=grid2d"]
     done = subprocess.run(

@@ -175,6 +175,7 @@ def _mixed_derivative_share(decoder, latents, step=0.1):
     return mixed / total
 
 
+@pytest.mark.slow
 def test_normalized_hessian_penalty_lowers_mixed_derivatives():
     shares = {}
     for weight in (0.0, 1e-2):
@@ -239,6 +240,7 @@ def test_total_correlation_falls(method, options):
     assert with_penalty < 0.5 * without, correlation
 
 
+@pytest.mark.slow
 def test_cliff_aligns_a_rotated_grid():
     """Cells on a grid, rotated by 25 degrees; a linear encoder finds the axes."""
     generator = np.random.default_rng(0)

@@ -238,7 +238,7 @@ def _nan_at(i, images, step):
     return tf.where(i == step - 1, np.float32(np.nan), images)
 
 
-@pytest.mark.parametrize("saves", [(5, 7, 8), ()])
+@pytest.mark.parametrize("saves", [(5, 7, 8), pytest.param((), marks=pytest.mark.slow)])
 def test_diverged_run_keeps_the_last_good_state(tmp_path, monkeypatch, saves):
     poisoned(monkeypatch, 9)
     checkpoint_at(monkeypatch, *saves)
@@ -270,6 +270,7 @@ def test_diverged_run_keeps_the_last_good_state(tmp_path, monkeypatch, saves):
     assert np.isfinite([row["loss"] for row in rows]).all()
 
 
+@pytest.mark.slow
 def test_diverged_run_goes_on_when_the_cause_is_gone(tmp_path, monkeypatch):
     whole, cured = tmp_path / "whole", tmp_path / "cured"
     with monkeypatch.context() as patch:

@@ -204,6 +204,7 @@ def every_small_network():
     yield "mlp", networks.mlp_encoder(2, 2)
 
 
+@pytest.mark.slow
 def test_files_load_in_a_process_that_only_imports_qlayers(tmp_path):
     count = 0
     for name, model in every_small_network():
