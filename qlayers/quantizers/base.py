@@ -9,6 +9,13 @@ from keras import ops
 
 from qlayers.backend import Tensor, as_float32
 from qlayers.checks import check_choice, check_codes, check_no_nan
+from qlayers.masks import (
+    fill_masked,
+    mask_codes,
+    share_of_weights,
+    weighted_mean,
+    weights_of_mask,
+)
 from qlayers.quantizers.code_usage import CodeUsage
 from qlayers.quantizers.codebook import LARGEST
 from qlayers.signals import Signals
@@ -25,6 +32,9 @@ class BaseQuantizer(TermLayer, abc.ABC):
 
     A subclass sets `codes_per_latent` (codes per latent) in `build` by calling
     `build_codes`, and implements `call`, `_codes`, `_values_of` and `value_table`.
+
+    Masked positions have no part in losses, usage and updates of the codes; a subclass
+    whose `call` has a `mask` sees to it. The mask is passed on.
 
     With `trainable=False` nothing that the layer keeps changes: neither codes, by
     revival or moving averages, nor the step that schedules are read at. No optimizer's
@@ -53,6 +63,8 @@ class BaseQuantizer(TermLayer, abc.ABC):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        # A subclass that does not look at masks drops them, and Keras says so.
+        self.supports_masking = self._call_has_mask_arg
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.track_usage = check_choice(
@@ -201,12 +213,20 @@ class BaseQuantizer(TermLayer, abc.ABC):
                 "Call the layer on a tensor, or `build(input_shape)`, first."
             )
 
+    def _sample_weights(self, mask: Tensor | None, x: Tensor) -> Tensor | None:
+        """Weights of the prepared inputs `(..., n)`: 0 where masked; or None."""
+        return weights_of_mask(type(self).__name__, mask, x)
+
     def _finish(
-        self, outputs: Tensor, codes: Tensor | None, training: bool | None
+        self,
+        outputs: Tensor,
+        codes: Tensor | None,
+        training: bool | None,
+        weights: Tensor | None = None,
     ) -> Tensor:
         """Counts codes and steps; gives the output the dtype of the policy."""
         if self.usage is not None and codes is not None:
-            self.usage.update_state(codes)
+            self.usage.update_state(mask_codes(codes, weights))
         self.advance_step(self.learns(training))
         return ops.cast(outputs, self.compute_dtype)
 
@@ -233,12 +253,22 @@ def one_hot_of(codes: Tensor, num_values: int) -> Tensor:
     return ops.where(ops.expand_dims(codes, -1) < 0, np.nan, one_hot)
 
 
-def batch_mean(per_latent: Tensor, reduction: str) -> Tensor:
+def batch_mean(
+    per_latent: Tensor, reduction: str, weights: Tensor | None = None
+) -> Tensor:
     """Mean over samples of the sum or the mean over the last axis.
 
     Args:
         per_latent: Tensor of shape `(..., n)`.
         reduction: `"sum"` or `"mean"`.
+        weights: Weights of the samples, of the leading shape. Default: all alike.
     """
-    mean = ops.mean(per_latent)
+    if weights is None:
+        mean = ops.mean(per_latent)
+    else:
+        rows = ops.reshape(per_latent, (-1, per_latent.shape[-1]))
+        weights = ops.reshape(weights, (-1,))
+        rows = fill_masked(rows, weights)
+        share = share_of_weights(weights)
+        mean = share * weighted_mean(ops.mean(rows, axis=-1), weights)
     return mean * per_latent.shape[-1] if reduction == "sum" else mean

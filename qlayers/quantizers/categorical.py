@@ -85,8 +85,8 @@ class CategoricalQuantizer(LogitsQuantizer):
     def _values(self) -> Tensor:
         return ops.convert_to_tensor(self.codebook)
 
-    def _kl(self, logits: Tensor) -> Tensor:
-        return batch_mean(uniform_kl(logits), self.kl_reduction)
+    def _kl(self, logits: Tensor, weights: Tensor | None) -> Tensor:
+        return batch_mean(uniform_kl(logits), self.kl_reduction, weights)
 
     def _weights(self, logits: Tensor, codes: Tensor, training: bool | None) -> Tensor:
         if training:

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from qlayers.backend import Tensor, gather_global_batch
+from qlayers.masks import valid_first
 
 # Infinities are treated as this number: every distance to a code stays finite.
 LARGEST = 1e30
@@ -73,37 +74,58 @@ class Codebook:
     def start(self, inputs: Tensor) -> None:
         """Called with the inputs of each training call, before codes are chosen."""
 
-    def update(self, codes: Tensor, inputs: Tensor) -> None:
-        """Called with the codes and inputs of each training call."""
-        self.revive(codes, inputs)
+    def update(
+        self, codes: Tensor, inputs: Tensor, weights: Tensor | None = None
+    ) -> None:
+        """Called with the codes and inputs of each training call.
 
-    def revive(self, codes: Tensor, inputs: Tensor) -> None:
+        Args:
+            codes: Codes in use, `(..., n)`; -1 where masked.
+            inputs: The quantizer's inputs, `(..., n * code_dim)`.
+            weights: Weights of the samples, 0 where masked; or None.
+        """
+        self.revive(codes, inputs, weights)
+
+    def revive(
+        self, codes: Tensor, inputs: Tensor, weights: Tensor | None = None
+    ) -> None:
         """Moves idle codes onto random inputs. For training calls only.
 
         Args:
             codes: Codes in use, integers of shape `(..., n)`.
             inputs: The quantizer's inputs, of shape `(..., n * code_dim)`.
+            weights: Weights of the samples, 0 where masked; or None.
         """
         if self.revive_after is None:
             return
         rows, num_values, code_dim = self.shape
+        if weights is not None:
+            weights = ops.broadcast_to(ops.expand_dims(weights, -1), ops.shape(codes))
+            weights = _gather_by_row(ops.reshape(weights, (-1, rows)))
         codes = _gather_by_row(ops.reshape(codes, (-1, rows)))
         inputs = ops.reshape(ops.stop_gradient(inputs), (-1, rows, code_dim))
         is_used = _which_occur(codes, num_values)
         idle = ops.where(is_used, 0.0, self.idle_calls + 1.0)
-        target = self._random_candidates(_gather_by_row(inputs))
+        target = self._random_candidates(_gather_by_row(inputs), weights)
         # A NaN or an infinity among the inputs must not become a code.
         is_usable = ops.all(ops.abs(target) < LARGEST, axis=-1)
+        if weights is not None:
+            is_any = ops.sum(weights, axis=1, keepdims=True) > 0
+            is_usable = ops.logical_and(is_usable, is_any)
         is_dead = ops.logical_and(idle >= self.revive_after, is_usable)
         move = ops.where(ops.expand_dims(is_dead, -1), target - self.table, 0.0)
         self._moved.assign(self._moved + ops.stop_gradient(move))
         self.idle_calls.assign(ops.where(is_dead, 0.0, idle))
 
-    def _random_candidates(self, candidates: Tensor) -> Tensor:
+    def _random_candidates(self, candidates: Tensor, weights: Tensor | None) -> Tensor:
         samples = ops.shape(candidates)[1]
+        if weights is not None:
+            samples = ops.maximum(ops.sum(weights, axis=1, keepdims=True), 1.0)
         position = keras.random.uniform(self.shape[:2], seed=self._seed_generator)
         position = ops.floor(position * ops.cast(samples, "float32"))
         index = ops.minimum(ops.cast(position, "int32"), ops.cast(samples, "int32") - 1)
+        if weights is not None:
+            index = ops.take_along_axis(valid_first(weights), index, axis=1)
         return ops.take_along_axis(candidates, ops.expand_dims(index, -1), axis=1)
 
 

@@ -64,12 +64,15 @@ class FiniteScalarQuantizer(BaseQuantizer):
         self._half = (np.asarray(counts, dtype="float32") - 1.0) / 2.0
         self.build_codes(counts, n)
 
-    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
+    def call(
+        self, inputs: Tensor, training: bool | None = None, mask: Tensor | None = None
+    ) -> Tensor:
         squashed = self.continuous(inputs)
         grid_position = self._grid_position(squashed)
         z = straight_through(squashed, self._grid_value(grid_position))
         codes = self._as_codes(grid_position) if self.usage is not None else None
-        return self._finish(z, codes, training)
+        weights = self._sample_weights(mask, squashed)
+        return self._finish(z, codes, training, weights)
 
     def continuous(self, inputs: Tensor) -> Tensor:
         """The latent before rounding, `tanh(inputs)` in float32."""

@@ -98,11 +98,13 @@ class GaussianLatent(BaseQuantizer):
         inputs: Tensor,
         training: bool | None = None,
         return_moments: bool = False,
+        mask: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
         x = self._prepare(inputs)
+        weights = self._sample_weights(mask, x)
         mean, scale = self._moments(x)
         if not self.is_off("kl_weight"):
-            value = batch_mean(standard_normal_kl(mean, scale), "sum")
+            value = batch_mean(standard_normal_kl(mean, scale), "sum", weights)
             self.add_term("kl", value, self.value_of("kl_weight"))
         z = mean
         if training:
@@ -111,7 +113,7 @@ class GaussianLatent(BaseQuantizer):
             )
             z = mean + scale * noise
         codes = self._codes(x) if self.usage is not None else None
-        z = self._finish(z, codes, training)
+        z = self._finish(z, codes, training, weights)
         return (z, mean, scale) if return_moments else z
 
     def value_table(self) -> Tensor:

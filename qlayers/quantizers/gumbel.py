@@ -19,6 +19,7 @@ from qlayers.functional import (
     straight_through,
     uniform_kl,
 )
+from qlayers.masks import mask_codes
 from qlayers.quantizers.base import BaseQuantizer, batch_mean, one_hot_of
 from qlayers.quantizers.codebook import Codebook
 from qlayers.schedules import Schedulable
@@ -124,11 +125,13 @@ class GumbelQuantizer(BaseQuantizer):
         inputs: Tensor,
         training: bool | None = None,
         return_assignments: bool = False,
+        mask: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
         x = self._prepare(inputs)
+        weights_of_samples = self._sample_weights(mask, x)
         codes = self._codes(x)
         logits = -self._distances(x) if self._needs_logits(training) else None
-        self._add_kl(logits)
+        self._add_kl(logits, weights_of_samples)
         if training:
             weights = gumbel_softmax(
                 logits, self.value_of("temperature"), seed=self.seed_generator
@@ -138,8 +141,9 @@ class GumbelQuantizer(BaseQuantizer):
             weights = one_hot_of(codes, self.num_values)
             z = straight_through(x, self._values_of(ops.maximum(codes, 0)))
         if self.learns(training):
-            self._codebook.revive(codes, x)
-        z = self._finish(z, codes, training)
+            used = mask_codes(codes, weights_of_samples)
+            self._codebook.revive(used, x, weights_of_samples)
+        z = self._finish(z, codes, training, weights_of_samples)
         return (z, weights) if return_assignments else z
 
     def value_table(self) -> Tensor:
@@ -171,9 +175,9 @@ class GumbelQuantizer(BaseQuantizer):
     def _needs_logits(self, training: bool | None) -> bool:
         return bool(training) or not self.is_off("kl_weight")
 
-    def _add_kl(self, logits: Tensor | None) -> None:
+    def _add_kl(self, logits: Tensor | None, weights: Tensor | None) -> None:
         if not self.is_off("kl_weight"):
-            value = batch_mean(uniform_kl(logits), self.kl_reduction)
+            value = batch_mean(uniform_kl(logits), self.kl_reduction, weights)
             self.add_term("kl", value, self.value_of("kl_weight"))
 
     def _slots(self, x: Tensor) -> Tensor:

@@ -62,13 +62,17 @@ class LogitsQuantizer(BaseQuantizer):
         inputs: Tensor,
         training: bool | None = None,
         return_assignments: bool = False,
+        mask: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        logits = self._logits(self._prepare(inputs))
+        x = self._prepare(inputs)
+        weights_of_samples = self._sample_weights(mask, x)
+        logits = self._logits(x)
         codes = self._codes_of_logits(logits)
         if not self.is_off("kl_weight"):
-            self.add_term("kl", self._kl(logits), self.value_of("kl_weight"))
+            divergence = self._kl(logits, weights_of_samples)
+            self.add_term("kl", divergence, self.value_of("kl_weight"))
         weights = self._weights(logits, codes, training)
-        z = self._finish(self._mixed(weights), codes, training)
+        z = self._finish(self._mixed(weights), codes, training, weights_of_samples)
         return (z, weights) if return_assignments else z
 
     @abc.abstractmethod
@@ -76,8 +80,13 @@ class LogitsQuantizer(BaseQuantizer):
         """Values of the categories, float32 `(num_values,)`."""
 
     @abc.abstractmethod
-    def _kl(self, logits: Tensor) -> Tensor:
-        """The batch's divergence to the uniform prior, a scalar."""
+    def _kl(self, logits: Tensor, weights: Tensor | None) -> Tensor:
+        """The batch's divergence to the uniform prior, a scalar.
+
+        Args:
+            logits: Logits of shape `(..., n, num_values)`.
+            weights: Weights of the samples, or None.
+        """
 
     @abc.abstractmethod
     def _weights(self, logits: Tensor, codes: Tensor, training: bool | None) -> Tensor:

@@ -7,6 +7,7 @@ from keras import ops
 from qlayers.backend import Tensor
 from qlayers.checks import check_choice, check_optional_count
 from qlayers.functional import straight_through
+from qlayers.masks import mask_codes, repeat_valid
 from qlayers.quantizers.base import BaseQuantizer, batch_mean
 from qlayers.quantizers.codebook import Codebook
 from qlayers.schedules import Schedulable
@@ -53,26 +54,39 @@ class NearestCodeQuantizer(BaseQuantizer):
         """The current code values, `(rows, num_values, code_dim)`."""
         return self._codebook.table
 
-    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
+    def call(
+        self, inputs: Tensor, training: bool | None = None, mask: Tensor | None = None
+    ) -> Tensor:
         x = self._prepare(inputs)
+        weights = self._sample_weights(mask, x)
         learns = self.learns(training)
         if learns:
-            self._codebook.start(x)
+            self._codebook.start(self._unmasked(x, weights))
         codes = self._codes(x)
         z = self._values_of(ops.maximum(codes, 0))
-        self._add_loss_of("quantize", ops.stop_gradient(x) - z)
-        self._add_loss_of("commit", x - ops.stop_gradient(z))
+        self._add_loss_of("quantize", ops.stop_gradient(x) - z, weights)
+        self._add_loss_of("commit", x - ops.stop_gradient(z), weights)
         if learns:
-            self._codebook.update(codes, x)
-        return self._finish(self._with_gradient(x, z), codes, training)
+            self._codebook.update(mask_codes(codes, weights), x, weights)
+        return self._finish(self._with_gradient(x, z), codes, training, weights)
+
+    def _unmasked(self, x: Tensor, weights: Tensor | None) -> Tensor:
+        """Inputs of the same shape, with unmasked ones in place of those masked."""
+        if weights is None:
+            return x
+        rows = ops.reshape(x, (-1, x.shape[-1]))
+        rows = repeat_valid(rows, ops.reshape(weights, (-1,)))
+        return ops.reshape(rows, ops.shape(x))
 
     def _with_gradient(self, x: Tensor, z: Tensor) -> Tensor:
         """Returns `z` with the gradient that reaches the inputs."""
         return straight_through(x, z)
 
-    def _add_loss_of(self, term: str, error: Tensor) -> None:
+    def _add_loss_of(
+        self, term: str, error: Tensor, weights: Tensor | None = None
+    ) -> None:
         if not self.is_off(f"{term}_weight"):
-            value = batch_mean(ops.square(error), self.loss_reduction)
+            value = batch_mean(ops.square(error), self.loss_reduction, weights)
             self.add_term(f"{term}_loss", value, self.value_of(f"{term}_weight"))
 
     def get_config(self) -> dict[str, Any]:

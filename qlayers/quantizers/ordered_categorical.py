@@ -118,9 +118,9 @@ class OrderedCategoricalQuantizer(LogitsQuantizer):
         excluded = ops.where(ops.isnan(logits), logits, -2.0 * LARGEST)
         return ops.where(self._mask, logits, excluded)
 
-    def _kl(self, logits: Tensor) -> Tensor:
+    def _kl(self, logits: Tensor, weights: Tensor | None) -> Tensor:
         num_active = None if self._mask is None else self._mask.sum(axis=-1)
-        return batch_mean(uniform_kl(logits, num_active), "sum")
+        return batch_mean(uniform_kl(logits, num_active), "sum", weights)
 
     def _weights(self, logits: Tensor, codes: Tensor, training: bool | None) -> Tensor:
         return self._sample(logits, self.value_of("noise_scale") if training else 0.0)
