@@ -67,7 +67,8 @@ class NearestCodeQuantizer(BaseQuantizer):
         self._add_loss_of("quantize", ops.stop_gradient(x) - z, weights)
         self._add_loss_of("commit", x - ops.stop_gradient(z), weights)
         if learns:
-            self._codebook.update(mask_codes(codes, weights), x, weights)
+            masked = {} if weights is None else {"weights": weights}
+            self._codebook.update(mask_codes(codes, weights), x, **masked)
         return self._finish(self._with_gradient(x, z), codes, training, weights)
 
     def _unmasked(self, x: Tensor, weights: Tensor | None) -> Tensor:
