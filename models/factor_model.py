@@ -85,7 +85,7 @@ class FactorModel(SavesRandomState, LatentModel):
         """As in Keras, with a second optimizer for the discriminator."""
         super().compile(optimizer, **kwargs)
         self._given_optimizers["discriminator_optimizer"] = discriminator_optimizer
-        self.discriminator_optimizer = (
+        self.discriminator_optimizer = self._scaled(
             discriminator_optimizer or self._make_discriminator_optimizer()
         )
         self.optimizer.build(self.autoencoder_variables)
@@ -144,7 +144,7 @@ class FactorModel(SavesRandomState, LatentModel):
         permuted = permute_latents(others, self.seed_generator)
         with tf.GradientTape() as tape:
             value = self.discriminator.discriminator_loss(joint, permuted)
-            loss = sum_terms([value])
+            loss = self.discriminator_optimizer.scale_loss(sum_terms([value]))
         variables = self.discriminator.discriminator_variables
         gradients = tape.gradient(loss, variables)
         self.discriminator_optimizer.apply_gradients(

@@ -105,7 +105,9 @@ class InfoGan(SavesRandomState, LatentModel):
         """As in Keras, with a second optimizer for the generator."""
         super().compile(optimizer, **kwargs)
         self._given_optimizers["generator_optimizer"] = generator_optimizer
-        self.generator_optimizer = generator_optimizer or self._make_optimizer()
+        self.generator_optimizer = self._scaled(
+            generator_optimizer or self._make_optimizer()
+        )
         self.optimizer.build(self.encoder_variables)
         self.generator_optimizer.build(self.generator_variables)
 

@@ -83,6 +83,15 @@ class LatentModel(keras.Model):
         self._given_optimizers = {"optimizer": optimizer}
         super().compile(optimizer=optimizer or self._make_optimizer(), **kwargs)
 
+    def _scaled(
+        self, optimizer: keras.optimizers.Optimizer
+    ) -> keras.optimizers.Optimizer:
+        """A second optimizer as Keras takes the first: float16 needs scaled losses."""
+        kind = keras.optimizers.LossScaleOptimizer
+        if self.dtype_policy.name != "mixed_float16" or isinstance(optimizer, kind):
+            return optimizer
+        return kind(optimizer, name=f"scaled_{optimizer.name}")
+
     def get_compile_config(self) -> dict[str, Any]:
         """Optimizers that were given to `compile`; the method knows its own.
 

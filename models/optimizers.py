@@ -17,6 +17,7 @@ def make_adam(
     beta_1: float = 0.9,
     beta_2: float = 0.999,
     clip_value: float | None = None,
+    clip_all: bool = False,
     name: str = "adam",
 ) -> keras.optimizers.Optimizer:
     """Adam, with decoupled weight decay on everything but biases and codebooks.
@@ -27,6 +28,8 @@ def make_adam(
         beta_1: Decay of the first moment.
         beta_2: Decay of the second moment.
         clip_value: Gradients are clipped elementwise to this size; None: not at all.
+        clip_all: Whether gradients of biases and codebooks are clipped too, as in
+            Tripod's public code. QLAE's clips what it decays.
         name: Name of the optimizer.
 
     Example:
@@ -43,14 +46,43 @@ def make_adam(
         "beta_1": beta_1,
         "beta_2": beta_2,
         "epsilon": 1e-8,
-        "clipvalue": clip_value,
         "name": name,
     }
-    if not weight_decay:
-        return keras.optimizers.Adam(**settings)
-    optimizer = keras.optimizers.AdamW(weight_decay=weight_decay, **settings)
+    if clip_value is not None and not clip_all:
+        optimizer = _PartlyClippedAdamW(
+            clip_value, weight_decay=weight_decay, **settings
+        )
+    elif weight_decay:
+        optimizer = keras.optimizers.AdamW(
+            clipvalue=clip_value, weight_decay=weight_decay, **settings
+        )
+    else:
+        return keras.optimizers.Adam(clipvalue=clip_value, **settings)
     optimizer.exclude_from_weight_decay(var_names=list(UNDECAYED))
     return optimizer
+
+
+class _PartlyClippedAdamW(keras.optimizers.AdamW):
+    """AdamW that clips the gradients of the variables that it decays."""
+
+    def __init__(self, clip_value: float, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.clip_value = clip_value
+
+    def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
+        if trainable_variables is None:
+            trainable_variables = self._trainable_variables
+        trainable_variables = list(trainable_variables)
+        clipped = [
+            self._clipped(gradient, variable)
+            for gradient, variable in zip(grads, trainable_variables, strict=True)
+        ]
+        return super().apply(clipped, trainable_variables)
+
+    def _clipped(self, gradient: Any, variable: Any) -> Any:
+        if gradient is None or any(name in variable.name for name in UNDECAYED):
+            return gradient
+        return keras.ops.clip(gradient, -self.clip_value, self.clip_value)
 
 
 def adam_maker(**settings: Any) -> Callable[[], keras.optimizers.Optimizer]:

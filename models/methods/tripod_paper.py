@@ -1,5 +1,6 @@
 """The methods of Hsu et al. 2024, Tripod."""
 
+import dataclasses
 from typing import Any
 
 import qlayers
@@ -100,8 +101,9 @@ def tripod_naive(
 ) -> LatentModel:
     """The three ideas as they were: learned codebooks, fixed smoothing, plain penalty.
 
-    With the `"residual"` networks, pass `decoder_options={"normalize_outputs": True}`
-    for the paper's normalized activations. The paper does not say the smoothing.
+    The decoders of the `"residual"` and `"style"` networks normalize the regularized
+    maps, as the paper says, unless `decoder_options={"normalize_outputs": False}`. The
+    paper does not say the smoothing.
 
     Args:
         networks: Makes encoder and decoder.
@@ -117,6 +119,7 @@ def tripod_naive(
         seed: Seed of the perturbations.
         **training: Arguments of `models.methods.common.model_from`.
     """
+    networks = _normalized(networks)
     quantizer = qlayers.LatentQuantizer(
         num_values,
         quantize_weight=quantize_weight,
@@ -150,9 +153,21 @@ def _layers_or_default(
     if layers is None and networks.family == "residual":
         return residual_inner_layers(networks.image_shape)
     if layers is None and networks.family == "style":
-        preserving = networks.decoder_options.get("preserving_layers", 2)
-        return style_inner_layers(networks.image_shape, preserving)
+        options = networks.decoder_options
+        return style_inner_layers(
+            networks.image_shape,
+            options.get("preserving_layers", 2),
+            options.get("normalize_outputs", False),
+        )
     return layers
+
+
+def _normalized(networks: Networks) -> Networks:
+    """The same networks, with normalized inner maps where nothing else is asked for."""
+    if networks.family not in ("residual", "style"):
+        return networks
+    options = {"normalize_outputs": True, **networks.decoder_options}
+    return dataclasses.replace(networks, decoder_options=options)
 
 
 METHODS = tuple(

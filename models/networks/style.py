@@ -100,6 +100,7 @@ def style_decoder(
     width: float = 1.0,
     preserving_layers: int = 2,
     variant: str = "paper",
+    normalize_outputs: bool = False,
     name: str = "decoder",
 ) -> keras.Model:
     """The StyleGAN-like decoder of QLAE.
@@ -124,6 +125,10 @@ def style_decoder(
         variant: `"paper"`: leaky slope 0.3, affine style, 1x1 last convolution.
             `"code"`: leaky slope 0.2, ReLU on the style's scale and shift, 3x3 last
             convolution.
+        normalize_outputs: Whether every stage but the last ends with a normalization
+            of its whole map, without scale and shift: naive Tripod's penalty could
+            shrink the map instead. (Normalized by channel, the map would lose its
+            style.)
         name: Name of the model.
 
     Returns:
@@ -157,6 +162,14 @@ def style_decoder(
                 x = convolution(x, channels, 3, uniform_by_fan_in, **options)
             x = keras.layers.LeakyReLU(_SLOPE[variant], name=f"{label}_act")(x)
             x = _restyle(x, style, variant, f"{label}_adain")
+        if normalize_outputs and stage < stages - 1:
+            x = keras.layers.LayerNormalization(
+                axis=[1, 2, 3],
+                epsilon=_EPSILON,
+                center=False,
+                scale=False,
+                name=f"stage{stage}_normal",
+            )(x)
     logits = convolution(
         x,
         image_shape[-1],
@@ -169,7 +182,9 @@ def style_decoder(
 
 
 def style_inner_layers(
-    image_shape: Sequence[int], preserving_layers: int = 2
+    image_shape: Sequence[int],
+    preserving_layers: int = 2,
+    normalize_outputs: bool = False,
 ) -> list[str]:
     """Names of the decoder's layers that correspond to those Tripod regularizes.
 
@@ -184,13 +199,9 @@ def style_inner_layers(
     penalty = qlayers.NormalizedHessianPenalty(decoder, 1e-2, outputs=inner)
     ```
     """
-    return [
-        "style1",
-        *(
-            f"stage{stage}_{preserving_layers}_adain"
-            for stage in range(count_stages(image_shape) - 1)
-        ),
-    ]
+    last = "normal" if normalize_outputs else f"{preserving_layers}_adain"
+    inner = range(count_stages(image_shape) - 1)
+    return ["style1", *(f"stage{stage}_{last}" for stage in inner)]
 
 
 def _activate_and_normalize(x: Any, variant: str, label: str) -> Any:

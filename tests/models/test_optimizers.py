@@ -1,5 +1,6 @@
 """Which variables weight decay touches."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -45,6 +46,57 @@ def _after_a_step(method, decay):
         (variable.path, start, end)
         for variable, start, end in zip(variables, before, after, strict=True)
     ]
+
+
+@pytest.mark.parametrize("decay", [0.0, DECAY])
+@pytest.mark.parametrize("clip_all", [False, True])
+def test_clipping_leaves_biases_and_codebooks_alone(clip_all, decay):
+    """Adam's first moment shows the gradient that it was given: a tenth of it."""
+    names = ("kernel", "bias", "beta", "gamma", "codebook")
+    variables = [keras.Variable(np.zeros(3), name=name) for name in names]
+    optimizer = make_adam(clip_value=1.0, clip_all=clip_all, weight_decay=decay)
+    optimizer.build(variables)
+    gradient = np.array([-5.0, 0.5, 2.0], "float32")
+    gradients = [keras.ops.convert_to_tensor(gradient) for _ in names]
+    optimizer.apply_gradients(zip(gradients, variables, strict=True))
+    for name, moment in zip(names, optimizer._momentums, strict=True):
+        is_clipped = clip_all or name in ("kernel", "gamma")
+        expected = np.clip(gradient, -1.0, 1.0) if is_clipped else gradient
+        np.testing.assert_allclose(moment.numpy(), 0.1 * expected, 1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("method", "optimizer", "variables"),
+    [
+        ("ql_infowgan_gp", "generator_optimizer", "generator_variables"),
+        ("factor_vae", "discriminator_optimizer", None),
+    ],
+)
+def test_second_optimizers_scale_their_losses_in_float16(method, optimizer, variables):
+    """Gradients below the smallest float16 number still move the generator."""
+    tiny = {"value_weight": 1e-7, "latent_weight": 0.0, "gradient_penalty_weight": 0.0}
+    tiny |= {"quantize_weight": 0.0, "commit_weight": 0.0, "weight_decay": 0.0}
+    try:
+        keras.mixed_precision.set_global_policy("mixed_float16")
+        model = tiny_model(method, **(tiny if variables else {}))
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+    model.compile(run_eagerly=True)
+    scaled = getattr(model, optimizer)
+    assert isinstance(scaled, keras.optimizers.LossScaleOptimizer)
+    discriminator = model.discriminator
+    watched = (
+        getattr(model, variables)
+        if variables
+        else discriminator.discriminator_variables
+    )
+    kernels = [v for v in watched if "kernel" in v.name]
+    before = [np.array(kernel) for kernel in kernels]
+    model.train_on_batch(tiny_images())
+    assert int(scaled.inner_optimizer.iterations) == 1
+    for kernel, old in zip(kernels, before, strict=True):
+        moved = np.mean(np.array(kernel) != old)
+        assert moved > 0.3, (kernel.path, moved)
 
 
 def test_unknown_settings_are_refused_at_once():

@@ -105,7 +105,7 @@ _CLIPPING = Difference(
     "clip_value",
     "no clipping",
     "all gradients clipped to [-1, 1] element by element",
-    {"clip_value": 1.0},
+    {"clip_value": 1.0, "clip_all": True},
 )
 _AGGREGATE = Difference(
     "aggregate",

@@ -130,6 +130,7 @@ _TRIPOD = {
     "beta_1": 0.9,
     "beta_2": 0.999,
     "clip_value": 1.0,
+    "clip_all": True,  # one group for all parameters
     "reconstruction": "bce",
     "reduction": "mean",
     "evaluate_every": 10_000,
@@ -405,7 +406,8 @@ FACTS = {
 # Settings in which the text variant differs from the code, by paper and row.
 _STYLE = {"encoder_option variant", "decoder_option variant", "clip_value"}
 _QLAE_TEXT = _STYLE | {"beta_2", "protocol"}
-_TRIPOD_TEXT = {"steps", "learning_rate", "beta_2", "clip_value", "psnr_variant"}
+_TRIPOD_TEXT = {"steps", "learning_rate", "beta_2", "psnr_variant"}
+_TRIPOD_TEXT |= {"clip_value", "clip_all"}
 _BAYKAL_TEXT = {"encoder_option variant", "decoder_option variant", "train_fraction"}
 _FACTOR_TEXT = _BAYKAL_TEXT | {"steps", "temperature"}
 TEXT_DIFFERS = {

@@ -1,8 +1,10 @@
 """QLAE's networks: counts from appendix B.3, values against NumPy."""
 
+import keras
 import numpy as np
 import pytest
 
+import models
 from models.networks import style_decoder, style_encoder, style_inner_layers
 from tests import numpy_layers as ref
 from tests.models.networks.counting import conv, dense, norm, trainable
@@ -151,3 +153,27 @@ def test_inner_layers_are_all_maps_but_the_last(preserving_layers):
     names = style_inner_layers(shape, preserving_layers)
     shapes = [tuple(decoder.get_layer(n).output.shape[1:]) for n in names]
     assert shapes == [(128,), (8, 8, 64), (16, 16, 32)]
+
+
+def test_normalized_outputs_keep_the_style():
+    """Each inner map has mean 0 and deviation 1, and still depends on the latents."""
+    shape = (16, 16, 3)
+    decoder = style_decoder(
+        3, shape, width=0.25, preserving_layers=0, normalize_outputs=True
+    )
+    names = style_inner_layers(shape, 0, normalize_outputs=True)
+    assert names == ["style1", "stage0_normal"]
+    inner = keras.Model(decoder.input, decoder.get_layer("stage0_normal").output)
+    z = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
+    maps = np.array(inner(z), "float64").reshape(4, -1)
+    np.testing.assert_allclose(maps.mean(1), 0.0, atol=1e-5)
+    np.testing.assert_allclose(maps.std(1), 1.0, atol=1e-3)
+    assert np.abs(maps[0] - maps[1]).max() > 0.05
+
+
+def test_naive_tripod_penalizes_normalized_maps():
+    model = models.build(
+        "tripod_naive", (16, 16, 3), 3, network="style", width=0.125, seed=0
+    )
+    penalty = next(layer for layer in model.graph.layers if layer.name == "hessian")
+    assert penalty.outputs == ["style1", "stage0_normal"]
