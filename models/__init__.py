@@ -4,7 +4,13 @@ from models.assembly import Assembly, assemble
 from models.build import build
 from models.factor_model import FactorModel
 from models.info_gan import InfoGan
-from models.inspection import swap_latents, traversal_values, traverse
+from models.inspection import (
+    intervene,
+    latent_ranges,
+    swap_latents,
+    traversal_values,
+    traverse,
+)
 from models.latent_model import LatentModel
 from models.method import Method, Paper
 from models.networks.choice import Networks
@@ -27,6 +33,8 @@ __all__ = [
     "Supervision",
     "assemble",
     "build",
+    "intervene",
+    "latent_ranges",
     "load_pretrained",
     "pretrained_names",
     "read_card",

@@ -1,6 +1,5 @@
 """What a run shows in TensorBoard, and the pictures that a report needs."""
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 import models
 from experiments.running.evaluation import Evaluation, image_dtype
 from experiments.running.latents import is_quantized
-from experiments.running.pictures import write_pictures
+from experiments.running.pictures import ranges_of, write_pictures
 from experiments.settings.config import RunConfig
 from experiments.storage.run_directory import RunDirectory
 from qlayers.callbacks import (
@@ -70,10 +69,16 @@ class Board:
             num_codes = quantizer.codes_per_latent
             self.watched.append(CodeStatistics(folder, images, model.codes, num_codes))
         if config.has_decoder:
-            traverse = functools.partial(models.traverse, model, num_steps=10)
             self.watched.append(
-                ImageSummaries(folder, images[:_SHOWN], model.reconstruct, traverse)
+                ImageSummaries(
+                    folder, images[:_SHOWN], model.reconstruct, self._traverse
+                )
             )
+
+    def _traverse(self, image: np.ndarray) -> np.ndarray:
+        """A traversal over the range that the latents have in the images now."""
+        ranges = ranges_of(self.model, np.asarray(self.images))
+        return models.traverse(self.model, image, num_steps=10, ranges=ranges)
 
     def log(self, step: int, terms: dict[str, float], trained: Any) -> None:
         """Writes loss terms, annealed quantities and speed."""

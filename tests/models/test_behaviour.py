@@ -297,6 +297,45 @@ def test_traversal_takes_the_values_of_the_codebook():
     np.testing.assert_allclose(rows[2, 3], model.decode(moved[None])[0], atol=1e-6)
 
 
+@pytest.mark.parametrize("method", ["ae", "beta_vae"])
+def test_traversal_of_continuous_latents_follows_the_data(method):
+    """An autoencoder's latents may lie between 10 and 11: -2 to 2 is far away."""
+    model = tiny_model(method)
+    weights = model.encoder.get_weights()
+    weights[-1][: model.encode(tiny_images()[:1]).shape[1]] += 10.0
+    model.encoder.set_weights(weights)
+    images = tiny_images()
+    z = model.encode(images)
+    ranges = models.latent_ranges(model, images)
+    for j in range(z.shape[1]):
+        values = models.traversal_values(model, j, 5, ranges)
+        wanted = np.linspace(z[:, j].min(), z[:, j].max(), 5)
+        np.testing.assert_allclose(values, wanted, rtol=1e-5)
+    rows = models.traverse(model, images[0], num_steps=5, ranges=ranges)
+    moved = z[0].copy()
+    moved[1] = z[:, 1].max()
+    np.testing.assert_allclose(rows[1, 4], model.decode(moved[None])[0], atol=1e-5)
+
+
+def test_interventions_go_linearly_through_the_empirical_range():
+    """Figure 4 of QLAE: between the values of its codes, not from code to code."""
+    model = tiny_model("qlae", num_values=5)
+    images = tiny_images()
+    z = model.encode(images)
+    ranges = models.latent_ranges(model, images)
+    np.testing.assert_array_equal(ranges, [z.min(axis=0), z.max(axis=0)])
+    shown = models.intervene(model, images[:2], ranges, latents=[3, 1], num_steps=4)
+    assert shown.shape == (2, 2, 4, 8, 8, 3)
+    low, high = z[:, 1].min(), z[:, 1].max()
+    for i in range(2):
+        moved = z[i].copy()
+        moved[1] = low + (high - low) * 2 / 3
+        wanted = model.decode(moved[None])[0]
+        np.testing.assert_allclose(shown[i, 1, 2], wanted, atol=1e-5)
+    with pytest.raises(ValueError, match="vectors"):
+        models.latent_ranges(tiny_model("vq_vae"), images)
+
+
 def test_swapping_all_of_one_latent_model_gives_the_other_image():
     model = tiny_model("qlae")
     first, second = tiny_images()[:2]
