@@ -23,6 +23,7 @@ flags.DEFINE_integer(
 
 
 def main(arguments: Sequence[str]) -> int | None:
+    from experiments.reporting.efficiency import efficiency_table
     from experiments.reporting.report_files import write_report
     from experiments.reporting.summary import (
         find_runs,
@@ -34,6 +35,9 @@ def main(arguments: Sequence[str]) -> int | None:
     )
 
     finished, unfinished = find_runs(FLAGS.workdir)
+    efficiency = efficiency_table(finished)
+    if efficiency is not None:
+        print(f"\n{efficiency}\n")
     for path in unfinished:
         print(f"Not finished, left out: {path} ({why_unfinished(path)})")
     if not finished:

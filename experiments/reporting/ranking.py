@@ -174,29 +174,40 @@ def _correlations(
             if _is_number(value) and not name.startswith("straight_through_gap/"):
                 scores.setdefault(name, {})[run.path] = value
     return [
-        _correlation(criterion, values, score, others)
+        Correlation(criterion, score, *rank_correlation(values, others))
         for criterion, values in criteria.items()
         for score, others in scores.items()
         if score != criterion and values
     ]
 
 
-def _correlation(
-    criterion: str,
-    values: Mapping[Path, float],
-    score: str,
-    others: Mapping[Path, float],
-) -> Correlation:
+def rank_correlation(
+    values: Mapping[Path, float], others: Mapping[Path, float]
+) -> tuple[float | None, int]:
+    """Spearman's rank correlation over the runs that have both values.
+
+    Args:
+        values: A number for each run, by folder.
+        others: Another number for each run.
+
+    Returns:
+        The correlation and the number of runs; None in place of the correlation if
+        they are fewer than three, or if a value is the same for all of them.
+
+    Example:
+
+    ```python
+    rank_correlation({a: 1.0, b: 2.0, c: 3.0}, {a: 0.1, b: 0.4, c: 0.2})  # (0.5, 3)
+    ```
+    """
     from scipy import stats
 
     shared = [path for path in values if path in others]
-    rho = None
-    if len(shared) >= _FEWEST:
-        first = [values[path] for path in shared]
-        second = [others[path] for path in shared]
-        if len(set(first)) > 1 and len(set(second)) > 1:
-            rho = float(stats.spearmanr(first, second).statistic)
-    return Correlation(criterion, score, rho, len(shared))
+    first = [values[path] for path in shared]
+    second = [others[path] for path in shared]
+    if len(shared) < _FEWEST or len(set(first)) == 1 or len(set(second)) == 1:
+        return None, len(shared)
+    return float(stats.spearmanr(first, second).statistic), len(shared)
 
 
 def ranking_text(ranking: Ranking) -> str:

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.reporting.efficiency import efficiency_table
 from experiments.reporting.page import make_page
 from experiments.reporting.summary import (
     Group,
@@ -35,7 +36,9 @@ def write_report(
     headings, rows = table_rows(groups)
     table = format_table(headings, [[*map(_escaped, row)] for row in rows])
     notes = [f"- {_escaped(note)}\n" for note in table_notes(groups)]
-    write_text(folder / "report.md", "\n".join([table, "", *notes]))
+    efficiency = efficiency_table([run for group in groups for run in group.runs])
+    more = [] if efficiency is None else ["", efficiency, ""]
+    write_text(folder / "report.md", "\n".join([table, "", *notes, *more]))
     write_text(folder / "report.html", make_page(groups, title, runs_per_group))
     records = [
         {
