@@ -1,5 +1,6 @@
 """The checkpoint that a run reports: how it is chosen, kept, loaded and explained."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from experiments.running.evaluation import filter_metric
 from experiments.settings.config import RunConfig
 from experiments.storage.run_directory import RunDirectory
 from qlayers.callbacks import CheckpointSelection
-from qlayers.files import DamagedFileError
+from qlayers.files import DamagedFileError, write_bytes
 
 
 class CheckpointChoice:
@@ -41,6 +42,8 @@ class CheckpointChoice:
         self.config = config
         self.rule: CheckpointSelection | None = None
         self._damage: str | None = None
+        # A better checkpoint that is not on disk yet: its score and its files.
+        self._waiting: tuple[float, dict[Path, bytes]] | None = None
         path = directory.checkpoints / "best.weights.h5"
         require = {}
         if config.psnr_threshold is not None:
@@ -66,7 +69,21 @@ class CheckpointChoice:
         if self.rule.monitor not in scores:
             return  # images without labels have no InfoM
         if self.rule.accepts(scores, self._best()):
-            self.rule.save(model, step, scores)
+            files = self.rule.pack(model, step, scores)
+            self._waiting = (scores[self.rule.monitor], files)
+            with contextlib.suppress(OSError):  # tried again before a checkpoint
+                self.flush()
+
+    def flush(self) -> None:
+        """Writes the weights that were chosen last, if they are not on disk yet.
+
+        Raises:
+            OSError: There is no room; the error names the file.
+        """
+        if self._waiting is not None:
+            for path, content in self._waiting[1].items():
+                write_bytes(path, content)
+            self._waiting = None
 
     def load(
         self,
@@ -84,6 +101,7 @@ class CheckpointChoice:
         Returns:
             What `metrics.json` says of the checkpoint.
         """
+        self.flush()
         if self.rule is not None and self._best() is not None:
             try:
                 return self.rule.load(model)
@@ -97,6 +115,8 @@ class CheckpointChoice:
     def _best(self) -> float | None:
         """The best score so far; a record that cannot be read is put aside."""
         assert self.rule is not None, "asked for without a rule"
+        if self._waiting is not None:
+            return self._waiting[0]
         try:
             return self.rule.best()
         except DamagedFileError as error:

@@ -1,6 +1,7 @@
 """Pictures of a trained model that a report shows."""
 
 import functools
+import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from experiments.storage.files import write_json
 from experiments.storage.run_directory import RunDirectory
 from models.inspection import num_slots
 from qlayers.callbacks.code_statistics import code_frequencies
-from qlayers.files import write_atomically
+from qlayers.files import write_bytes
 from qlayers.metrics import plot_importance, plot_nmi
 from qlayers.pixels import figure_pixels, image_grid, in_rows, resized, to_unit_range
 
@@ -179,5 +180,6 @@ def _save(folder: Path, name: str, rows: np.ndarray, side: int, gap: int) -> Non
 
 
 def _write_png(path: Path, pixels: np.ndarray) -> None:
-    image = Image.fromarray(pixels)
-    write_atomically(path, lambda partial: image.save(partial, optimize=True))
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, "png", optimize=True)
+    write_bytes(path, stream.getbuffer())

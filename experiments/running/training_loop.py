@@ -16,7 +16,9 @@ from experiments.storage.checkpoints import (
     apply_snapshot,
     take_snapshot,
     training_values,
+    write_snapshot,
 )
+from experiments.storage.patience import Patience
 from experiments.storage.run_directory import RunDirectory
 from qlayers.callbacks import StopOnNonFinite
 
@@ -35,6 +37,7 @@ class Hooks:
         evaluate: Called with the step, every `evaluate_every` steps, before the first
             and after the last.
         stopping: Whether to stop after the current step.
+        flush: Writes what must be on disk before a checkpoint; may raise an OSError.
         report: Called with a line of text for the user.
     """
 
@@ -42,6 +45,7 @@ class Hooks:
     evaluate: Callable[[int], None]
     stopping: Callable[[], bool] = lambda: False
     report: Callable[[str], None] = print
+    flush: Callable[[], None] = lambda: None
 
 
 class TrainingLoop:
@@ -79,6 +83,7 @@ class TrainingLoop:
         self.strategy = strategy
         self.writes = writes
         self.store = CheckpointStore(directory.checkpoints, report=hooks.report)
+        self.patience = Patience(directory.path, hooks.report, hooks.stopping)
         # Copies fall on rows, where all running means are 0.
         self.guard = StopOnNonFinite(config.log_every, report=hooks.report)
         self.guard.set_model(model)
@@ -163,6 +168,8 @@ class TrainingLoop:
         due = finished or stopping or self._is_due()
         if due and not self._save_if_good():
             return self._end_with_good_state()
+        if finished and self.writes:
+            self.patience.insist(self._write_last)
         return STOPPED if stopping and not finished else None
 
     def _is_good(self, read: Callable[[Any], Any], logs: Any, row: bool) -> bool:
@@ -218,10 +225,38 @@ class TrainingLoop:
         return True
 
     def _save(self, snapshot: Snapshot) -> None:
-        if self.writes:
+        if self.writes and self._is_ready_to_save():
             self.store.save(snapshot, before=self._sync_rows)
         self._saved_step = snapshot.step
         self._saved_time = time.monotonic()
+
+    def _is_ready_to_save(self) -> bool:
+        """Whether the disk takes what must be there before a checkpoint."""
+        self.store.wait()
+        error, ready = self.store.error, True
+        try:
+            self._flush()
+        except OSError as unwritten:
+            self.hooks.report(f"Not written yet: {unwritten}. Training goes on.")
+            error, ready = unwritten, False
+        if error is None:
+            self.patience.succeeded()
+        else:
+            self.patience.failed(error)
+        return ready
+
+    def _flush(self) -> None:
+        self.directory.history.flush()
+        self.directory.evaluations.flush()
+        self.hooks.flush()
+
+    def _write_last(self) -> None:
+        """Writes all that is left; nothing comes after it that could."""
+        self._flush()
+        self.store.wait()
+        path = self.store.path_of(self.step)
+        if not path.exists():
+            write_snapshot(path, take_snapshot(self.model, self.step))
 
     def _sync_rows(self) -> None:
         self.directory.history.sync()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from experiments.running.checkpoint_choice import CheckpointChoice
 from experiments.running.evaluation import (
@@ -37,6 +38,7 @@ from experiments.running.termination import signals_set
 from experiments.running.training_loop import DIVERGED, STOPPED, Hooks, TrainingLoop
 from experiments.settings.config import RunConfig
 from experiments.storage.files import read_json, write_json
+from experiments.storage.patience import Patience
 from experiments.storage.run_directory import RunDirectory
 from models import LatentModel
 from qlayers.callbacks import StopOnNonFinite
@@ -128,7 +130,13 @@ class TrainingRun:
         self.labelled = validation_labels(self.config, self.dataset)
         self.choice = CheckpointChoice(self.config, self.directory)
         self._open_pictures()
-        hooks = Hooks(self._log, self._evaluate, self._stop.is_set, self.report)
+        hooks = Hooks(
+            self._log,
+            self._evaluate,
+            self._stop.is_set,
+            self.report,
+            self.choice.flush,
+        )
         loop = TrainingLoop(
             self.config, self.directory, model, hooks, strategy, self.writes
         )
@@ -145,7 +153,7 @@ class TrainingRun:
         elif self.writes and outcome == DIVERGED:
             self._record_divergence(loop.guard)
         elif self.writes:
-            self._finish()
+            Patience(self.directory.path, self.report).insist(self._finish)
         stopped_by_hand = outcome == STOPPED and signal.SIGINT in signals
         return INTERRUPTED if stopped_by_hand else outcome
 
@@ -183,7 +191,7 @@ class TrainingRun:
 
     def _log(self, step: int, terms: dict[str, float]) -> None:
         if self.board is not None:
-            self.board.log(step, terms, self.model)
+            self._show(self.board.log, step, terms, self.model)
 
     def _evaluate(self, step: int) -> None:
         if not self.writes:
@@ -198,8 +206,15 @@ class TrainingRun:
         )
         self.directory.evaluations.append({"step": step, **found.scores})
         if self.board is not None:
-            self.board.evaluated(step, found)
+            self._show(self.board.evaluated, step, found)
         self.choice.offer(self.copy, step, found.scores)
+
+    def _show(self, show: Callable[..., None], *given: Any) -> None:
+        """Writes for TensorBoard; a full disk costs pictures, not the run."""
+        try:
+            show(*given)
+        except (OSError, tf.errors.OpError) as error:
+            self.report(f"Not shown in TensorBoard: {error}")
 
     def _finish(self) -> None:
         model, directory = self.copy, self.directory

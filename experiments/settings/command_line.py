@@ -1,7 +1,10 @@
 """What the commands share: readable errors and exit codes."""
 
+import contextlib
+import errno
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from absl import app, flags, logging
 
@@ -10,7 +13,7 @@ from experiments.settings.environment import load_tensorflow
 # Flags that are defined here belong to the command: its --help lists them.
 flags.disclaim_key_flags()
 
-BAD_USAGE, IN_USE, DIVERGED = 2, 3, 4
+BAD_USAGE, IN_USE, DIVERGED, UNWRITABLE = 2, 3, 4, 5
 INTERRUPTED, TERMINATED = 130, 143  # 128 + the number of the signal
 
 
@@ -24,12 +27,46 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM, where it must end more than this process."""
 
 
+class _FullDiskStream:
+    """A text stream whose readers lose lines where there is no room for them.
+
+    Output often goes to a file on the disk that is full: it must not end the run.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with self._forgiving():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._forgiving():
+            self._stream.flush()
+
+    @contextlib.contextmanager
+    def _forgiving(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def launch(main: Callable[[Sequence[str]], int | None]) -> None:
     """Runs a command; errors that a user can fix are one line long."""
 
     def guarded(arguments: Sequence[str]) -> int | None:
         if len(arguments) > 1:
             return _complain(f"Unexpected arguments: {' '.join(arguments[1:])}.")
+        sys.stdout, sys.stderr = (
+            _FullDiskStream(sys.stdout),
+            _FullDiskStream(sys.stderr),
+        )
         if not flags.FLAGS["verbosity"].present:
             logging.set_verbosity(logging.ERROR)  # TFDS tells what concerns nobody
         try:

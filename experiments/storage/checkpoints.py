@@ -132,6 +132,9 @@ class CheckpointStore:
         keep: How many to keep.
         report: Called with a line of text when something is wrong.
 
+    Attributes:
+        error: Why the last checkpoint could not be written; None if it could.
+
     Example:
 
     ```python
@@ -149,6 +152,7 @@ class CheckpointStore:
         self.keep = keep
         self.report = report
         self.write_seconds = 0.0
+        self.error: Exception | None = None
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
 
@@ -179,10 +183,13 @@ class CheckpointStore:
             Whether the last write succeeded. A failure, such as a full disk, is
             reported; the checkpoints from before are kept.
         """
+        tried = self._thread is not None
         if self._thread is not None:
             self._thread.join()
             self._thread = None
         error, self._error = self._error, None
+        if error is not None or tried:
+            self.error = error
         if error is not None:
             kept = [path.name for path in self.files()]
             self.report(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from experiments.settings.command_line import DIVERGED
+from experiments.settings.command_line import DIVERGED, UNWRITABLE
 from experiments.storage.files import write_json
 from experiments.storage.run_directory import RunDirectory
 from experiments.sweeps.child_process import Ended, run_child
@@ -17,6 +17,7 @@ ATTEMPTS = 2
 _LOG_TAIL = 2_000
 _LOOK_SECONDS = 1.0
 STOPPED, TIMEOUT = "stopped", "timeout"
+_REASONS = {DIVERGED: "diverged", UNWRITABLE: "nothing could be written"}
 # Runs a command with its output in a file until the third argument gives a reason.
 Start = Callable[[list[str], Any, Callable[[], str | None]], Ended]
 
@@ -41,7 +42,7 @@ def run_trial(
     Returns:
         What is also in `status.json`: `state` (`"finished"`, `"failed"` or
         `"stopped"`), `attempts`, and for a failure the end of the log and the `reason`
-        where it is known: `"diverged"` or `"timeout"`.
+        where it is known: `"diverged"`, `"timeout"`, `"nothing could be written"`.
     """
     folder = Path(folder).resolve()
     stop = stop or threading.Event()
@@ -69,7 +70,7 @@ def _status_of(ended: Ended, folder: Path) -> dict[str, Any]:
         return {"state": STOPPED}
     text = (folder / "log.txt").read_text(encoding="utf-8", errors="replace")
     status = {"state": "failed", "exit_code": ended.code, "log": text[-_LOG_TAIL:]}
-    reason = "diverged" if ended.code == DIVERGED else ended.reason
+    reason = _REASONS.get(ended.code, ended.reason)
     return {**status, "reason": reason} if reason else status
 
 

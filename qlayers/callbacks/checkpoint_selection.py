@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from qlayers.files import DamagedFileError, KerasFile, write_bytes, write_text
+from qlayers.files import DamagedFileError, KerasFile, write_bytes
 from qlayers.metrics.metric_result import plain
 
 
@@ -108,12 +108,28 @@ class CheckpointSelection:
 
     def save(self, model: keras.Model, step: int, scores: Mapping[str, float]) -> None:
         """Saves a model as the best so far; a crash leaves the last best as it is."""
+        Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        for path, content in self.pack(model, step, scores).items():
+            write_bytes(path, content)
+
+    def pack(
+        self, model: keras.Model, step: int, scores: Mapping[str, float]
+    ) -> dict[Path, bytes]:
+        """The files of a checkpoint, in the order in which to write them.
+
+        Args:
+            model: The model.
+            step: Training steps done.
+            scores: Its scores.
+
+        Example:
+            >>> list(rule.pack(model, 100, {"infomec/modularity": 0.5}))
+            [PosixPath('runs/best.keras'), PosixPath('runs/best.keras.json')]
+        """
         path = Path(self.path)
-        path.parent.mkdir(parents=True, exist_ok=True)
         only_weights = path.name.endswith(".weights.h5")
         file = KerasFile(path.name)
         (model.save_weights if only_weights else model.save)(file)
-        write_bytes(path, file.getbuffer())
         record = {
             "monitor": self.monitor,
             "mode": self.mode,
@@ -123,7 +139,7 @@ class CheckpointSelection:
             "crc32": zlib.crc32(file.getbuffer()),
         }
         text = json.dumps(plain(record), indent=2, allow_nan=False)
-        write_text(self.record, text + "\n")
+        return {path: file.getvalue(), self.record: (text + "\n").encode()}
 
     @staticmethod
     def _score(scores: Mapping[str, float], name: str) -> float:
