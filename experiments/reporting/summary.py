@@ -264,9 +264,28 @@ def table_notes(groups: Sequence[Group]) -> list[str]:
     """
     notes = []
     for group in groups:
-        found = [_filter_note(group), *(paper.note() for paper in group.papers)]
+        found = [
+            _filter_note(group),
+            *_continued_notes(group),
+            *(paper.note() for paper in group.papers),
+        ]
         name = f"{group.label} on {group.dataset}"
         notes += [f"{name}: {note}" for note in found if note is not None]
+    return notes
+
+
+def _continued_notes(group: Group) -> list[str]:
+    """Runs that went on with other code, threads or on another machine."""
+    notes = []
+    for run in group.runs:
+        found = run.metrics.get("provenance", {})
+        starts = found.get("continued", [])
+        for start in (each for each in starts if isinstance(each, dict)):
+            notes.append(
+                f"seed {run.config.seed} went on from step {start.get('step')} with "
+                f"code {start.get('code')}, {start.get('threads')} threads, "
+                f"{start.get('processor')}."
+            )
     return notes
 
 

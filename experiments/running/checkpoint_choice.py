@@ -82,6 +82,7 @@ class CheckpointChoice:
         """
         if self._waiting is not None:
             for path, content in self._waiting[1].items():
+                path.parent.mkdir(parents=True, exist_ok=True)
                 write_bytes(path, content)
             self._waiting = None
 

@@ -3,8 +3,6 @@
 import numpy as np
 
 from experiments.settings.config import RunConfig
-from experiments.settings.environment import onednn_enabled
-from experiments.storage.files import read_json
 from experiments.storage.run_directory import RunDirectory
 from models import LatentModel
 from qlayers.datasets import FactorDataset
@@ -64,21 +62,3 @@ def _networks_line(config: RunConfig, model: LatentModel) -> str:
 
 def _num_parameters(part: object) -> int:
     return int(sum(np.prod(w.shape) for w in part.trainable_variables))  # type: ignore[attr-defined]
-
-
-def changed_arithmetic(directory: RunDirectory) -> str | None:
-    """A warning if the run was started with another setting of oneDNN.
-
-    Args:
-        directory: Folder of a run that goes on.
-    """
-    before = read_json(directory.config_file).get("provenance", {}).get("onednn")
-    now = onednn_enabled()
-    if before is None or before == now:
-        return None
-    words = {True: "with", False: "without"}
-    return (
-        f"{directory.path} was started {words[before]} oneDNN and goes on "
-        f"{words[now]} it: results differ in rounding. TF_ENABLE_ONEDNN_OPTS="
-        f"{int(before)} continues it bit for bit."
-    )

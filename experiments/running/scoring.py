@@ -12,7 +12,7 @@ from experiments.running.evaluation import (
 from experiments.running.setup import validation_labels
 from experiments.settings.choices import SAMPLED_SCORES
 from experiments.settings.config import RunConfig
-from experiments.storage.files import write_json
+from experiments.storage.files import read_record, write_json
 from experiments.storage.provenance import provenance
 from experiments.storage.run_directory import RunDirectory
 from models import LatentModel
@@ -84,7 +84,7 @@ def score_run(
                 "psnr_variant": config.psnr_variant,
             },
             "results": {name: r.to_dict() for name, r in found.results.items()},
-            "provenance": provenance(),
+            "provenance": {**provenance(), **_continued(directory)},
         },
     )
     width = max(map(len, found.scores))
@@ -97,3 +97,11 @@ def _names(metrics: str, scores: Sequence[str]) -> tuple[str, ...]:
     """Names of a set of metrics and of further ones, each once."""
     further = [name for name in scores if name not in SAMPLED_SCORES]
     return tuple(dict.fromkeys((*PROFILES[metrics], *further)))
+
+
+def _continued(directory: RunDirectory) -> dict[str, Any]:
+    """Where a run went on with other code, threads or machine, if it did."""
+    if not directory.config_file.exists():
+        return {}
+    record = read_record(directory.config_file)
+    return {name: record[name] for name in ("continued",) if name in record}

@@ -18,7 +18,7 @@ from experiments.running.evaluation import (
     selection_sample,
 )
 from experiments.running.export import export
-from experiments.running.header import changed_arithmetic, header
+from experiments.running.header import header
 from experiments.running.scoring import score_run
 from experiments.running.setup import (
     build_model,
@@ -37,6 +37,12 @@ from experiments.running.strategies import (
 from experiments.running.termination import signals_set
 from experiments.running.training_loop import DIVERGED, STOPPED, Hooks, TrainingLoop
 from experiments.settings.config import RunConfig
+from experiments.storage.conditions import (
+    changed_conditions,
+    conditions,
+    describe_changes,
+    record_continuation,
+)
 from experiments.storage.files import read_json, write_json
 from experiments.storage.patience import Patience
 from experiments.storage.run_directory import RunDirectory
@@ -89,8 +95,6 @@ class TrainingRun:
         check_replicas(self.config, strategy)
         self.writes = is_chief(strategy)
         is_new = not self.directory.config_file.exists()
-        # Read now: a longer run writes its own provenance.
-        self.warning = None if is_new else changed_arithmetic(self.directory)
         if is_new:
             # First of all: if data or model fail, nothing has been written.
             self._build(strategy)
@@ -159,8 +163,12 @@ class TrainingRun:
 
     def _continue_from(self, step: int) -> None:
         self.report(f"Continuing {self.directory.path} from step {step}.")
-        if self.warning is not None:
-            self.report(self.warning)
+        now = conditions(self.config)
+        changes = changed_conditions(self.directory, now)
+        if changes:
+            self.report(describe_changes(changes, step))
+        if changes and self.writes:
+            record_continuation(self.directory, step, now)
 
     def _record_divergence(self, guard: StopOnNonFinite) -> None:
         record = {

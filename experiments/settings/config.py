@@ -39,7 +39,8 @@ load_extensions()
 # Latents where nothing is known about the factors.
 _NUM_LATENTS = 10
 
-# Changing these between two starts does not change the result.
+# May change between two starts. Other threads round differently: a run that goes on
+# with them says so.
 OPERATIONAL = ("checkpoint_seconds", "threads", "data_dir")
 
 
@@ -86,7 +87,7 @@ class RunConfig:
         dataset_options: Further arguments of `qlayers.datasets.load`.
         data_dir: Where prepared datasets are.
         checkpoint_seconds: Longest training time between checkpoints.
-        threads: Threads of TensorFlow; 0 takes all cores.
+        threads: Threads of TensorFlow, which change the last bits; 0 takes all cores.
     """
 
     method: str

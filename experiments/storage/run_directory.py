@@ -7,7 +7,7 @@ from typing import Any
 from experiments.settings.config import OPERATIONAL, RunConfig
 from experiments.storage.files import read_record, write_json
 from experiments.storage.folder_lock import FolderLock
-from experiments.storage.provenance import provenance
+from experiments.storage.provenance import processor, provenance
 from experiments.storage.step_table import StepTable
 from qlayers.files import PARTIAL, DamagedFileError
 
@@ -61,10 +61,13 @@ class RunDirectory(FolderLock):
         known = self.config_file.exists()
         if known:
             _check_same(self.load_config(), config, self.path)
-        if not known or self.load_config() != config:
-            write_json(
-                self.config_file, {**config.to_dict(), "provenance": provenance()}
-            )
+        if not known:
+            threads = config.threads or os.cpu_count() or 1
+            made = {**provenance(), "threads": threads, "processor": processor()}
+            write_json(self.config_file, {**config.to_dict(), "provenance": made})
+        elif self.load_config() != config:
+            record = read_record(self.config_file)
+            write_json(self.config_file, {**record, **config.to_dict()})
         return known
 
     def load_config(self) -> RunConfig:
@@ -136,6 +139,7 @@ _OPTIONAL_KINDS: dict[str, Any] = {
     "provenance": dict,
     "provenance/code": _TEXT,
     "provenance/packages": dict,
+    "provenance/continued": list,
 }
 
 

@@ -11,6 +11,7 @@ from experiments.running.training_loop import DIVERGED, FINISHED, STOPPED, Train
 from experiments.running.training_run import NOTHING_TO_DO
 from experiments.settings.environment import onednn_enabled
 from experiments.storage.checkpoints import CheckpointStore, read_snapshot
+from experiments.storage.conditions import changed_conditions, conditions
 from experiments.storage.folder_lock import WorkdirInUseError
 from experiments.storage.run_directory import RunDirectory
 from tests.experiments.runs import read_rows, tiny_config, tiny_run
@@ -111,13 +112,23 @@ def test_crashed_run_continues_bit_for_bit(whole_run, tmp_path, monkeypatch):
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["provenance"]["onednn"] == onednn_enabled()
     config["provenance"]["onednn"] = not onednn_enabled()
+    config["provenance"] |= {"threads": 99, "code": "abc1234"}
     (tmp_path / "config.json").write_text(json.dumps(config))
     said = []
     again = tiny_run(tmp_path, said.append)
     assert again.run() == FINISHED
     assert_header(said[0], again)
     assert re.match(r"Continuing .* from step 5\.", said[1])
-    assert "results differ in rounding" in said[2]
+    assert "From step 5 on, the code was 'abc1234'" in said[2]
+    assert "(--threads) was 99 and is" in said[2] and "oneDNN" in said[2]
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    (start,) = metrics["provenance"]["continued"]
+    assert start["step"] == 5 and start["onednn"] == onednn_enabled()
+    # The next start compares with this one.
+    directory = RunDirectory(tmp_path)
+    assert not changed_conditions(directory, conditions(tiny_config()))
+    changed = changed_conditions(directory, conditions(tiny_config(threads=77)))
+    assert list(changed) == ["threads"] and changed["threads"][1] == 77
     assert_same_result(whole_run, tmp_path)
 
 
