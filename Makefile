@@ -56,7 +56,7 @@ bench: $(VENV)/.installed-bench
 
 # A static site in build/site, without a network; a warning is an error.
 docs: $(VENV)/.installed-docs
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python -m mkdocs build --strict --quiet
 
 # The layer tests; test-backends-all runs everything that is marked for other backends.
 BACKEND_TESTS := tests/quantizers/test_contract.py tests/regularizers/test_contract.py
