@@ -14,12 +14,12 @@ import models
 from experiments.running.evaluation import evaluate_model, final_sample
 from experiments.running.export import export
 from experiments.running.setup import describe_model
-from experiments.settings.config import resolve
 from experiments.storage.files import write_json
 from experiments.storage.run_directory import RunDirectory
 from models import publication
 from models.pretrained import SHIPPED, file_checksum
 from qlayers import datasets
+from studies.pretrained import plan, unit_of
 
 NAMES = models.pretrained_names()
 SMALLEST = min(NAMES, key=lambda name: models.read_card(name)["bytes"], default=None)
@@ -62,7 +62,7 @@ def test_shipped_files_are_those_of_their_cards():
 def check_scores(name, metrics):
     """A shipped model, loaded and scored as its card says, has the card's scores."""
     card = models.read_card(name)
-    config = resolve(card["method"], card["dataset"], "cpu")
+    config = plan(card["method"]).config
     assert config.evaluation_size == card["scored_on"]["images"]
     dataset = datasets.load(card["dataset"], image_size=card["image_size"])
     model = models.load_pretrained(name)
@@ -71,8 +71,8 @@ def check_scores(name, metrics):
     compared = [score for score in card["scores"] if score in found]
     assert {"infomec/modularity", "psnr/psnr"} <= set(compared)
     for score in compared:
-        unit = 10.0 if score == "psnr/psnr" else 1.0
-        assert found[score] == pytest.approx(card["scores"][score], abs=5e-3 * unit)
+        tolerance = 5e-3 * unit_of(score)
+        assert found[score] == pytest.approx(card["scores"][score], abs=tolerance)
 
 
 @pytest.mark.skipif(SMALLEST is None, reason="no model ships")
