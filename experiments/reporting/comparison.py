@@ -22,6 +22,7 @@ _NOT_COMPARED = (
     "profile",
     "metrics",
     "scores",
+    "dci_resamples",
     "protocol",
     "log_every",
     "strategy",

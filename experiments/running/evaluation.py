@@ -126,6 +126,11 @@ def evaluate_model(
             metrics=metrics,
             protocol=protocol or config.protocol,
             test_samples=test_samples,
+            bootstrap=(
+                {"dci_gradient_boosting": config.dci_resamples}
+                if config.dci_resamples
+                else None
+            ),
             verbose=False,
         )
         results = {**found.results, **results}

@@ -79,6 +79,7 @@ class RunConfig:
             that of Tripod's code.
         metrics: Final metrics, see `qlayers.metrics.evaluate`.
         scores: Further final metrics by name, see `SCORES`.
+        dci_resamples: Half samples behind the intervals of boosted DCI; 0 gives none.
         protocol: Protocol of InfoMEC.
         strategy: `tf.distribute` strategy.
         jit: XLA compilation; `"auto"` is on for GPUs.
@@ -125,6 +126,7 @@ class RunConfig:
     train_fraction: float = 1.0
     psnr_variant: PsnrVariant = "exact"
     scores: Sequence[str] = field(default_factory=list)
+    dci_resamples: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types, for `config.json`."""
@@ -284,6 +286,11 @@ def _check(config: RunConfig) -> None:
 def _check_scoring(config: RunConfig) -> None:
     for name in config.scores:
         _check_name("score", name, SCORES)
+    if config.dci_resamples < 0 or config.dci_resamples == 1:
+        raise ValueError(
+            "`dci_resamples` is 0 or at least 2: a spread needs two. Received "
+            f"{config.dci_resamples}."
+        )
     if config.test_size < 0:
         raise ValueError(f"`test_size` must not be negative: {config.test_size}.")
     if not 0 < config.train_fraction <= 1:

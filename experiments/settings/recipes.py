@@ -46,6 +46,7 @@ SETTINGS = (
     "select",
     "metrics",
     "scores",
+    "dci_resamples",
     "protocol",
 )
 
@@ -69,6 +70,7 @@ _EVERY_RUN: dict[str, Any] = {
     "select": "last",
     "metrics": "standard",
     "scores": [],
+    "dci_resamples": 0,
     "protocol": "paper",
 }
 

@@ -56,6 +56,7 @@ def define_run_flags(with_names: bool = True) -> None:
         ("evaluate_every", "Steps between evaluations."),
         ("evaluation_size", "Images of an evaluation."),
         ("reconstruction_size", "Images of an evaluation that the PSNR sees."),
+        ("dci_resamples", "Half samples behind the intervals of boosted DCI."),
         ("test_size", "Further images that trees and SAP are tested on."),
         ("log_every", "Steps between rows of the history."),
     ):
@@ -238,6 +239,7 @@ def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         "evaluation_size",
         "reconstruction_size",
         "test_size",
+        "dci_resamples",
         "label_validation",
         "train_fraction",
         "log_every",

@@ -77,7 +77,7 @@ def evaluate(
     images: npt.ArrayLike | None = None,
     reconstructions: npt.ArrayLike | None = None,
     seed: int = 0,
-    bootstrap: Bootstrap | int | None = None,
+    bootstrap: Bootstrap | int | Mapping[str, Bootstrap | int] | None = None,
     verbose: bool = True,
 ) -> EvaluationResult:
     """Computes a set of metrics on one sample.
@@ -103,7 +103,7 @@ def evaluate(
         reconstructions: (images, ...).
         seed: Seed of every split, tree and noise.
         bootstrap: Number of resamples, or a `Bootstrap`, for confidence intervals of
-            every score.
+            every score; or by metric, for those alone.
         verbose: Show progress of what takes longer than a second.
 
     Returns:
@@ -132,34 +132,44 @@ def evaluate(
     if test_samples:
         part = sample.rows(np.arange(sample.size - test_samples))
     scorer = make_scorer(protocol, discrete_latents, seed, verbose)
-    plan = bootstrap
-    if not verbose and bootstrap is not None:
-        plan = Bootstrap(bootstrap) if isinstance(bootstrap, int) else bootstrap
-        plan = dataclasses.replace(plan, verbose=False)
 
-    def efficiency(estimator: str) -> MetricResult:
+    def plan(name: str) -> Bootstrap | int | None:
+        given = bootstrap.get(name) if isinstance(bootstrap, Mapping) else bootstrap
+        if verbose or given is None:
+            return given
+        made = Bootstrap(given) if isinstance(given, int) else given
+        return dataclasses.replace(made, verbose=False)
+
+    def efficiency(name: str, estimator: str) -> MetricResult:
         sizes = default_plan((estimator,), sample.size, seed)
-        return sample_efficiency_of(sample, sizes, plan, verbose)
+        return sample_efficiency_of(sample, sizes, plan(name), verbose)
 
-    def trees(estimator: str) -> MetricResult:
-        return dci_of(sample, estimator, test_samples or None, seed, plan, verbose)
+    def trees(name: str, estimator: str) -> MetricResult:
+        tests = test_samples or None
+        return dci_of(sample, estimator, tests, seed, plan(name), verbose)
 
     def gap_of_predictions() -> MetricResult:
         share = {"test_size": test_samples / sample.size} if test_samples else {}
-        return sap_of(sample, seed=seed, bootstrap=plan, **share)
+        return sap_of(sample, seed=seed, bootstrap=plan("sap"), **share)
 
     compute: dict[str, Callable[[], MetricResult]] = {
-        "infomec": lambda: infomec_of(part, scorer, plan),
-        "mig": lambda: mig_of(part, num_bins, None, plan),
-        "modularity": lambda: modularity_of(part, num_bins, "zero", plan),
+        "infomec": lambda: infomec_of(part, scorer, plan("infomec")),
+        "mig": lambda: mig_of(part, num_bins, None, plan("mig")),
+        "modularity": lambda: modularity_of(part, num_bins, "zero", plan("modularity")),
         "sap": gap_of_predictions,
-        "mcc": lambda: mcc(part.sources, part.latents, bootstrap=plan),
-        "sample_efficiency": lambda: efficiency("logistic_regression"),
-        "dci": lambda: trees("random_forest"),
-        "dci_gradient_boosting": lambda: trees("gradient_boosting"),
-        "dci_lightgbm": lambda: trees("lightgbm"),
-        "sample_efficiency_gradient_boosting": lambda: efficiency("gradient_boosting"),
-        "psnr": lambda: _psnr(images, reconstructions, plan),
+        "mcc": lambda: mcc(part.sources, part.latents, bootstrap=plan("mcc")),
+        "sample_efficiency": lambda: efficiency(
+            "sample_efficiency", "logistic_regression"
+        ),
+        "dci": lambda: trees("dci", "random_forest"),
+        "dci_gradient_boosting": lambda: trees(
+            "dci_gradient_boosting", "gradient_boosting"
+        ),
+        "dci_lightgbm": lambda: trees("dci_lightgbm", "lightgbm"),
+        "sample_efficiency_gradient_boosting": lambda: efficiency(
+            "sample_efficiency_gradient_boosting", "gradient_boosting"
+        ),
+        "psnr": lambda: _psnr(images, reconstructions, plan("psnr")),
     }
     results: dict[str, MetricResult] = {}
     seconds: dict[str, float] = {}

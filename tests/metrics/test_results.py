@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from qlayers import metrics
 from qlayers.metrics import (
@@ -150,6 +151,21 @@ class TestBootstrap:
         assert set(psnr(images, images * 0.9, bootstrap=2).intervals) == {"psnr", "mse"}
         agreement = model_agreement([LATENTS, -LATENTS], bootstrap=plan)
         assert set(agreement.intervals) == {"model_0", "model_1"}
+
+    def test_few_resamples_give_a_t_interval(self):
+        """Of a mean: t with 7 degrees of freedom times its standard error, about."""
+        losses = np.random.default_rng(3).normal(size=4000)
+        widths = []
+        for seed in range(40):
+            plan = Bootstrap(8, seed=seed, verbose=False)
+            result = straight_through_gap(losses, losses + 1, bootstrap=plan)
+            low, high = result.intervals["soft_loss"]
+            assert (low + high) / 2 == pytest.approx(result.soft_loss)
+            widths.append((high - low) / 2)
+        error = losses.std() / np.sqrt(len(losses))
+        # The standard deviation of eight is 0.96 of the true one on average.
+        wanted = stats.t.ppf(0.975, 7) * 0.965 * error
+        assert np.mean(widths) == pytest.approx(wanted, rel=0.15)
 
     def test_bad_plans(self):
         with pytest.raises(ValueError, match="num_resamples"):
@@ -416,6 +432,18 @@ def test_heavy_packages_are_imported_only_when_used():
 def test_every_public_name_has_a_docstring():
     for name in metrics.__all__:
         assert getattr(metrics, name).__doc__, name
+
+
+def test_intervals_of_one_metric_alone():
+    found = evaluate(
+        SOURCES,
+        LATENTS,
+        discrete_latents=False,
+        metrics=("mig", "sap"),
+        bootstrap={"mig": 3},
+        verbose=False,
+    )
+    assert set(found.intervals) == {"mig/mig"}
 
 
 def test_samples_kept_for_tests():

@@ -169,6 +169,7 @@ class Scoring:
         psnr_variant: PSNR that the threshold is for.
         metrics: Set of metrics.
         scores: Metrics of the table that the set does not contain.
+        dci_resamples: Half samples behind the intervals of boosted DCI.
     """
 
     estimators: Mapping[str, str]
@@ -182,6 +183,7 @@ class Scoring:
     psnr_variant: Literal["exact", "uint8_overflow"] = "exact"
     metrics: Literal["fast", "standard", "all"] = "standard"
     scores: tuple[str, ...] = ()
+    dci_resamples: int = 0
 
     def with_settings(self, settings: Mapping[str, Any]) -> "Scoring":
         """A copy with the settings changed that concern scoring."""
@@ -344,4 +346,5 @@ def scoring_recipe(scoring: Scoring) -> dict[str, Any]:
         "protocol": scoring.protocol or "paper",
         "metrics": scoring.metrics,
         "scores": list(scoring.scores),
+        "dci_resamples": scoring.dci_resamples,
     }
