@@ -29,6 +29,9 @@ METHODS_BY_PAPER: dict[str, tuple[str, ...]] = {
         "factor_d_vae",
         "factor_vae",
         "supervised_vae",
+        "dip_vae_i",
+        "dip_vae_ii",
+        "annealed_vae",
     ),
     "Hsu et al. 2024, Tripod": ("tripod", "tripod_naive"),
     "Barin-Pacela et al. 2025, Quantized Disentanglement: A Practical Approach": (

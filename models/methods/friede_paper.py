@@ -18,6 +18,7 @@ from models.methods.common import factor_model_from, model_from
 from models.networks.choice import Networks
 from models.networks.initializers import truncated_normal_by_shape
 from models.optimizers import make_adam
+from models.regularizers import CapacityPenalty, MomentMatching
 from models.supervision import Supervision
 from qlayers.schedules import Schedulable
 
@@ -216,6 +217,82 @@ def supervised_vae(
     )
 
 
+def dip_vae(
+    networks: Networks,
+    num_latents: int,
+    *,
+    with_noise: bool,
+    off_diagonal_weight: float = 10.0,
+    diagonal_factor: float = 10.0,
+    kl_weight: Schedulable = 1.0,
+    learning_rate: Any = _LEARNING_RATE,
+    **training: Any,
+) -> LatentModel:
+    """The DIP-VAEs of Kumar et al. 2018: latents of covariance one.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        with_noise: Whether the samples' covariance is meant (`dip_vae_ii`) or that of
+            the means (`dip_vae_i`).
+        off_diagonal_weight: Weight of the squared covariances.
+        diagonal_factor: Weight of the variances' squared distance from 1, relative to
+            the former; Locatello et al. 2019 have 10 for I and 1 for II.
+        kl_weight: Weight of the divergence to the normal prior.
+        learning_rate: Number or schedule.
+        **training: Arguments of `models.methods.common.model_from`.
+    """
+    matching = MomentMatching(
+        off_diagonal_weight,
+        diagonal_factor * off_diagonal_weight,
+        with_noise=with_noise,
+        name="dip",
+    )
+    parts = assemble(
+        networks,
+        num_latents,
+        quantizer=qlayers.GaussianLatent(kl_weight, name="gaussian"),
+        regularizers=[matching],
+    )
+    name = "dip_vae_ii" if with_noise else "dip_vae_i"
+    return model_from(parts, name, learning_rate=learning_rate, **{**_LOSS, **training})
+
+
+def annealed_vae(
+    networks: Networks,
+    num_latents: int,
+    *,
+    capacity: float = 25.0,
+    capacity_steps: int = 100_000,
+    capacity_weight: Schedulable = 1000.0,
+    learning_rate: Any = _LEARNING_RATE,
+    **training: Any,
+) -> LatentModel:
+    """The AnnealedVAE of Burgess et al. 2017: a divergence that may grow.
+
+    Args:
+        networks: Makes encoder and decoder.
+        num_latents: Number of latents.
+        capacity: Divergence that is allowed in the end, in nats.
+        capacity_steps: Steps over which it grows from 0, evenly.
+        capacity_weight: Weight of the distance from the capacity.
+        learning_rate: Number or schedule.
+        **training: Arguments of `models.methods.common.model_from`.
+    """
+    growing = keras.optimizers.schedules.PolynomialDecay(
+        0.0, decay_steps=capacity_steps, end_learning_rate=capacity
+    )
+    parts = assemble(
+        networks,
+        num_latents,
+        quantizer=qlayers.GaussianLatent(0.0, name="gaussian"),
+        regularizers=[CapacityPenalty(capacity_weight, growing, name="capacity")],
+    )
+    return model_from(
+        parts, "annealed_vae", learning_rate=learning_rate, **{**_LOSS, **training}
+    )
+
+
 def _supervision(
     kind: str, weight: float, sizes: Sequence[int] | None, reduction: str
 ) -> Supervision | None:
@@ -296,4 +373,7 @@ METHODS = (
     Method("factor_d_vae", factor_d_vae, PAPER, "locatello", quantized=True, **_FACTOR),
     Method("factor_vae", factor_vae, PAPER, "locatello", **_FACTOR),
     Method("supervised_vae", supervised_vae, PAPER, "locatello"),
+    Method("dip_vae_i", dip_vae, PAPER, "locatello", fixed={"with_noise": False}),
+    Method("dip_vae_ii", dip_vae, PAPER, "locatello", fixed={"with_noise": True}),
+    Method("annealed_vae", annealed_vae, PAPER, "locatello"),
 )

@@ -46,6 +46,9 @@ OPTIONS = {
         "learning_rate": 1e-3,
         **SMALL_DISCRIMINATOR,
     },
+    "dip_vae_i": {"off_diagonal_weight": 1.0, "learning_rate": 1e-3},
+    "dip_vae_ii": {"off_diagonal_weight": 1.0, "learning_rate": 1e-3},
+    "annealed_vae": {"capacity_weight": 10.0, "learning_rate": 1e-3},
     "supervised_vae": {"label_sizes": LABEL_SIZES, "learning_rate": 1e-3},
     # The one inner layer that 8x8 images leave is piecewise linear: no curvature.
     "tripod": {"seed": 0, "regularized_layers": ["logits"]},

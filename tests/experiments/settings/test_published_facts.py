@@ -318,6 +318,14 @@ FRIEDE = {
     "factor_vae": {**_FRIEDE, **_FRIEDE_TC, "kl_weight": 1.0},
     "beta_vae": _FRIEDE,
     "beta_tcvae": _FRIEDE,
+    # disentanglement_lib: config/unsupervised_study_v1/sweep.py
+    "dip_vae_i": {**_FRIEDE, "diagonal_factor": 10.0},
+    "dip_vae_ii": {**_FRIEDE, "diagonal_factor": 1.0},
+    "annealed_vae": {
+        **_FRIEDE,
+        "capacity_weight": 1000.0,
+        "capacity_steps": 100_000,
+    },
 }
 
 # --- Cliff has no public code: its appendix F, and the codes it says it reuses.
