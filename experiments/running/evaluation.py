@@ -103,7 +103,7 @@ def evaluate_model(
         report: Called with a line of text about each stage.
     """
     report(f"encoding {len(sample.images)} images")
-    latents, discrete = latents_of(model, sample.images)
+    latents, discrete = latents_of(model, sample.images, config.scored_as)
     if not np.isfinite(latents).all():
         raise ValueError("Latents are not finite: training has diverged.")
     results: dict[str, Any] = {}
@@ -163,6 +163,7 @@ def sampled_scores(
     model: LatentModel,
     dataset: FactorDataset,
     names: Sequence[str],
+    scored_as: str = "auto",
     report: Callable[[str], None] = lambda text: None,
     **sizes: int,
 ) -> dict[str, Any]:
@@ -172,6 +173,7 @@ def sampled_scores(
         model: The model.
         dataset: The dataset, whose factors must be countable.
         names: Any of `experiments.settings.choices.SAMPLED_SCORES`.
+        scored_as: See `latents_of`.
         report: Called with a line of text about each score.
         sizes: Arguments of the scores, such as `num_train`; by default the papers'.
     """
@@ -183,6 +185,9 @@ def sampled_scores(
     for name in names:
         report(f"computing {name}, which draws images of its own")
         found[name] = functions[name](
-            dataset, lambda images: latents_of(model, images)[0], verbose=False, **sizes
+            dataset,
+            lambda images: latents_of(model, images, scored_as)[0],
+            verbose=False,
+            **sizes,
         )
     return found

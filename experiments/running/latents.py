@@ -1,6 +1,7 @@
 """The latents of images, in the form in which a method's paper scores them."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from keras import ops
@@ -11,9 +12,12 @@ from qlayers.metrics import StraightThroughGapResult, straight_through_gap
 from qlayers.pixels import to_unit_range
 
 _BATCH = 64
+_POSTERIOR_SEED = 1
 
 
-def latents_of(model: LatentModel, images: np.ndarray) -> tuple[np.ndarray, bool]:
+def latents_of(
+    model: LatentModel, images: np.ndarray, scored_as: str = "auto"
+) -> tuple[np.ndarray, bool]:
     """Latents of images, and whether they are discrete; the quantizer decides.
 
     - Ordered values (QLAE, Tripod): the values of the codes.
@@ -23,14 +27,33 @@ def latents_of(model: LatentModel, images: np.ndarray) -> tuple[np.ndarray, bool
     Args:
         model: The model.
         images: uint8 or float images.
+        scored_as: `"codes"` gives indices instead, `"samples"` a draw from a Gaussian
+            posterior, the same for every call with the same images.
     """
     quantizer = model.quantizer
+    if scored_as == "codes":
+        return model.codes(images), True
+    if scored_as == "samples" and hasattr(quantizer, "moments"):
+        return _posterior_sample(model, images), False
     if quantizer is None or quantizer.scored_as == "reals":
         return model.encode(images), False
     codes = model.codes(images)
     if quantizer.scored_as == "codes":
         return codes, True
     return ops.convert_to_numpy(quantizer.lookup(codes)), True
+
+
+def _posterior_sample(model: LatentModel, images: np.ndarray) -> np.ndarray:
+    quantizer: Any = model.quantizer
+    generator = np.random.default_rng(_POSTERIOR_SEED)
+    parts = []
+    for start in range(0, len(images), _BATCH):
+        batch = ops.convert_to_tensor(to_unit_range(images[start : start + _BATCH]))
+        moments = quantizer.moments(model.quantizer_inputs(batch))
+        mean, scale = map(ops.convert_to_numpy, moments)
+        noise = generator.standard_normal(mean.shape).astype("float32")
+        parts.append(mean + scale * noise)
+    return np.concatenate(parts)
 
 
 def is_quantized(model: LatentModel) -> bool:

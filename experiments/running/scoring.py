@@ -64,7 +64,7 @@ def score_run(
     )
     drawn = [name for name in scores if name in SAMPLED_SCORES]
     if drawn and sample.sources.shape[1]:
-        more = sampled_scores(model, dataset, drawn, report)
+        more = sampled_scores(model, dataset, drawn, config.scored_as, report)
         found = Evaluation.of({**found.results, **more}, found.latents)
     publish(found)
     write_json(

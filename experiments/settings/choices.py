@@ -11,6 +11,7 @@ Jit = Literal["auto", "on", "off"]
 Metrics = Literal["fast", "standard", "all"]
 Protocol = Literal["paper", "standalone", "tripod", "qlae_code", "factor_qvae"]
 PsnrVariant = Literal["exact", "uint8_overflow"]
+ScoredAs = Literal["auto", "codes", "samples"]
 
 PROFILES = ("paper", "cpu")
 ENGINES = ("local", "ray")
@@ -24,6 +25,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "metrics": get_args(Metrics),
     "protocol": get_args(Protocol),
     "psnr_variant": get_args(PsnrVariant),
+    "scored_as": get_args(ScoredAs),
 }
 # What `scores` may name, beside the set `metrics`. The first two draw their own images.
 SAMPLED_SCORES = ("beta_vae_score", "factor_vae_score")

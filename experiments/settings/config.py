@@ -17,6 +17,7 @@ from experiments.settings.choices import (
     Precision,
     Protocol,
     PsnrVariant,
+    ScoredAs,
     Selection,
     Strategy,
 )
@@ -79,6 +80,8 @@ class RunConfig:
             that of Tripod's code.
         metrics: Final metrics, see `qlayers.metrics.evaluate`.
         scores: Further final metrics by name, see `SCORES`.
+        scored_as: What is scored: what the quantizer says, indices of codes, or samples
+            of a Gaussian posterior in place of its means.
         dci_resamples: Half samples behind the intervals of boosted DCI; 0 gives none.
         protocol: Protocol of InfoMEC.
         strategy: `tf.distribute` strategy.
@@ -127,6 +130,7 @@ class RunConfig:
     psnr_variant: PsnrVariant = "exact"
     scores: Sequence[str] = field(default_factory=list)
     dci_resamples: int = 0
+    scored_as: ScoredAs = "auto"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types, for `config.json`."""
@@ -284,6 +288,10 @@ def _check(config: RunConfig) -> None:
 
 
 def _check_scoring(config: RunConfig) -> None:
+    if config.scored_as == "codes" and not config.method_record.quantized:
+        raise ValueError(
+            f"`scored_as=codes` needs a quantizer, which {config.method} does not have."
+        )
     for name in config.scores:
         _check_name("score", name, SCORES)
     if config.dci_resamples < 0 or config.dci_resamples == 1:

@@ -47,6 +47,7 @@ SETTINGS = (
     "metrics",
     "scores",
     "dci_resamples",
+    "scored_as",
     "protocol",
 )
 
@@ -71,6 +72,7 @@ _EVERY_RUN: dict[str, Any] = {
     "metrics": "standard",
     "scores": [],
     "dci_resamples": 0,
+    "scored_as": "auto",
     "protocol": "paper",
 }
 

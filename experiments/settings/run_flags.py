@@ -108,6 +108,13 @@ def define_run_flags(with_names: bool = True) -> None:
         "Share of the images that training sees, a fixed random part. Default: the "
         "recipe's.",
     )
+    flags.DEFINE_enum(
+        "scored_as",
+        None,
+        CHOICES["scored_as"],
+        "What is scored: auto is what the method's paper scores. Default: the "
+        "recipe's.",
+    )
     define_scores_flag()
     flags.DEFINE_enum(
         "select",
@@ -240,6 +247,7 @@ def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         "reconstruction_size",
         "test_size",
         "dci_resamples",
+        "scored_as",
         "label_validation",
         "train_fraction",
         "log_every",

@@ -19,7 +19,7 @@ _LABELS = ("num_labels", "label_validation", "train_fraction")
 _PLAIN = (*_TRAINING, *_LABELS, "image_size", "log_every")
 _OPTIONS = ("encoder_options", "decoder_options", "dataset_options")
 _OPTIMIZER = ("learning_rate", "beta_1", "beta_2", "weight_decay", "clip_value")
-_SCORING = ("protocol", "psnr_variant")
+_SCORING = ("protocol", "psnr_variant", "scored_as")
 
 
 @dataclass(frozen=True)
@@ -170,6 +170,8 @@ class Scoring:
         metrics: Set of metrics.
         scores: Metrics of the table that the set does not contain.
         dci_resamples: Half samples behind the intervals of boosted DCI.
+        scored_as: How a run gets `representation`: `"auto"` if its method does so
+            anyway.
     """
 
     estimators: Mapping[str, str]
@@ -184,6 +186,7 @@ class Scoring:
     metrics: Literal["fast", "standard", "all"] = "standard"
     scores: tuple[str, ...] = ()
     dci_resamples: int = 0
+    scored_as: Literal["auto", "codes", "samples"] = "auto"
 
     def with_settings(self, settings: Mapping[str, Any]) -> "Scoring":
         """A copy with the settings changed that concern scoring."""
@@ -347,4 +350,5 @@ def scoring_recipe(scoring: Scoring) -> dict[str, Any]:
         "metrics": scoring.metrics,
         "scores": list(scoring.scores),
         "dci_resamples": scoring.dci_resamples,
+        "scored_as": scoring.scored_as,
     }

@@ -121,6 +121,25 @@ def test_unordered_codes_are_scored_as_indices(images):
     assert latents.shape == (70, 4)
 
 
+def test_indices_and_samples_on_request(images):
+    """Baykal et al.'s code gives trees the indices of QLAE, and draws of VAEs."""
+    model = build("qlae")
+    latents, discrete = latents_of(model, images, "codes")
+    assert discrete
+    np.testing.assert_array_equal(latents, model.codes(images))
+    gaussian = build("beta_vae")
+    zeros = [0 * w for w in gaussian.encoder.get_weights()]
+    zeros[-1][:4] = 3.0  # means
+    zeros[-1][4:] = 2 * np.log(0.5)  # logarithms of variances
+    gaussian.encoder.set_weights(zeros)
+    many = np.tile(images, (10, 1, 1, 1))
+    latents, discrete = latents_of(gaussian, many, "samples")
+    assert not discrete
+    np.testing.assert_allclose(latents.mean(axis=0), 3.0, atol=0.1)
+    np.testing.assert_allclose(latents.std(axis=0), 0.5, atol=0.06)
+    np.testing.assert_array_equal(latents, latents_of(gaussian, many, "samples")[0])
+
+
 def test_relaxed_categories_are_scored_as_expected_values(images):
     model = build("d_vae")
     latents, discrete = latents_of(model, images)

@@ -322,7 +322,7 @@ def _distinct(rows):
 # Settings of the scores, and of the data that are replaced here.
 _NOT_TRAINED = ("evaluation_size", "psnr_threshold", "select", "metrics", "protocol")
 _NOT_TRAINED += ("reconstruction_size", "test_size", "psnr_variant", "scores")
-_NOT_TRAINED += ("dci_resamples",)
+_NOT_TRAINED += ("dci_resamples", "scored_as")
 _NOT_TRAINED += ("train_fraction",)
 _NOT_TRAINED += ("dataset_options", "steps", "batch_size", "num_latents")
 _NOT_TRAINED += ("evaluate_every", "log_every", "dataset_size")

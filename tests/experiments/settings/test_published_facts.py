@@ -214,9 +214,11 @@ BAYKAL = {
             "isaac3d": pytest.approx(5e-5 * _PIXELS),
             "mpi3d": pytest.approx(1e-5 * _PIXELS),
         },
+        "scored_as": "samples",
     },
     "factor_vae": {
         **_TWO,
+        "scored_as": "samples",
         "discriminator_beta_1": 0.9,
         "discriminator_beta_2": 0.999,
         "kl_weight": {"shapes3d": 1e-4, "isaac3d": 5e-5, "mpi3d": 1e-5},
@@ -236,6 +238,7 @@ BAYKAL = {
         "commit_weight": 0.01,
         "loss_reduction": "mean",
         "codebook_init": "normal",
+        "scored_as": "codes",
     },
     "dvae": {
         **_BAYKAL,
@@ -444,9 +447,9 @@ TEXT_DIFFERS = {
     },
     "factor_qvae": {
         "ae": _BAYKAL_TEXT | {"learning_rate"},
-        "beta_vae": _BAYKAL_TEXT | {"learning_rate"},
+        "beta_vae": _BAYKAL_TEXT | {"learning_rate", "scored_as"},
         "bio_ae": _BAYKAL_TEXT | {"learning_rate"},
-        "factor_vae": _BAYKAL_TEXT | {"steps"},
+        "factor_vae": _BAYKAL_TEXT | {"steps", "scored_as"},
         "qlae": _BAYKAL_TEXT | {"learning_rate", "loss_reduction", "codebook_init"},
         "dvae": _BAYKAL_TEXT | {"learning_rate"},
         "qvae": _BAYKAL_TEXT | {"learning_rate", "distance"},
