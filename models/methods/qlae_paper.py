@@ -154,6 +154,8 @@ def vq_vae(
         quantize_weight=quantize_weight,
         commit_weight=commit_weight,
         loss_reduction=loss_reduction,
+        # The paper's baseline has none of the cures for unused codes.
+        **qlayers.VectorQuantizer.PLAIN,
         name="quantizer",
     )
     parts = assemble(networks, num_latents, quantizer=quantizer)

@@ -12,6 +12,7 @@ from qlayers.functional.hessian_penalty import hessian_penalty as hessian_penalt
 from qlayers.functional.independent_support import (
     independent_support as independent_support,
 )
+from qlayers.functional.k_means import k_means as k_means
 from qlayers.functional.kernel_multiinformation import (
     kernel_multiinformation as kernel_multiinformation,
 )
@@ -21,9 +22,11 @@ from qlayers.functional.minibatch_total_correlation import (
 from qlayers.functional.nearest_code import nearest_code as nearest_code
 from qlayers.functional.nearest_code import nearest_vector as nearest_vector
 from qlayers.functional.permute_latents import permute_latents as permute_latents
+from qlayers.functional.rotate_through import rotate_through as rotate_through
 from qlayers.functional.standardize import standard_deviation as standard_deviation
 from qlayers.functional.standardize import standardize as standardize
 from qlayers.functional.straight_through import straight_through as straight_through
+from qlayers.functional.unit_vectors import unit_vectors as unit_vectors
 
 __all__ = [
     "activity_energy",
@@ -32,14 +35,17 @@ __all__ = [
     "hausdorff_factorized_support",
     "hessian_penalty",
     "independent_support",
+    "k_means",
     "kernel_multiinformation",
     "minibatch_total_correlation",
     "nearest_code",
     "nearest_vector",
     "permute_latents",
+    "rotate_through",
     "standard_deviation",
     "standard_normal_kl",
     "standardize",
     "straight_through",
     "uniform_kl",
+    "unit_vectors",
 ]

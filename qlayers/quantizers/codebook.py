@@ -28,6 +28,7 @@ class Codebook:
             use the only one.
         initializer: Initializer of the values.
         revive_after: Number of training calls, or None for no revival.
+        trainable: Whether gradients train the values.
 
     Attributes:
         variable: The trained variable.
@@ -40,10 +41,12 @@ class Codebook:
         shape: tuple[int, int, int],
         initializer: Any,
         revive_after: int | None = None,
+        trainable: bool = True,
     ) -> None:
         self.shape = shape
         self.revive_after = revive_after
         self.idle_calls: Any = None
+        self._owner = owner
         self._seed_generator = owner.seed_generator
         self._moved: Any = None
         self.variable = owner.add_weight(
@@ -52,16 +55,32 @@ class Codebook:
             dtype="float32",
             initializer=initializer,
             autocast=False,
+            trainable=trainable,
+            aggregation="none" if trainable else "mean",
         )
-        if revive_after is None:
-            return
+        if self.is_moved:
+            self._moved = self.add_state("moved", shape)
+        if revive_after is not None:
+            self.idle_calls = self.add_state("idle_calls", shape[:2])
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether something else than the optimizer moves values of the variable."""
+        return self.revive_after is not None
+
+    def add_state(
+        self, name: str, shape: tuple[int, ...], initializer: str = "zeros"
+    ) -> Any:
+        """Adds an untrained float32 weight to the owner."""
         # Every replica assigns the same values; "mean" keeps their copies equal.
-        untrained = {"initializer": "zeros", "trainable": False, "aggregation": "mean"}
-        self._moved = owner.add_weight(
-            name="moved", shape=shape, dtype="float32", autocast=False, **untrained
-        )
-        self.idle_calls = owner.add_weight(
-            name="idle_calls", shape=shape[:2], dtype="float32", **untrained
+        return self._owner.add_weight(
+            name=name,
+            shape=shape,
+            dtype="float32",
+            autocast=False,
+            initializer=initializer,
+            trainable=False,
+            aggregation="mean",
         )
 
     @property
@@ -113,9 +132,18 @@ class Codebook:
             is_any = ops.sum(weights, axis=1, keepdims=True) > 0
             is_usable = ops.logical_and(is_usable, is_any)
         is_dead = ops.logical_and(idle >= self.revive_after, is_usable)
-        move = ops.where(ops.expand_dims(is_dead, -1), target - self.table, 0.0)
-        self._moved.assign(self._moved + ops.stop_gradient(move))
+        self.place(is_dead, target)
         self.idle_calls.assign(ops.where(is_dead, 0.0, idle))
+
+    def place(self, which: Tensor, target: Tensor) -> None:
+        """Moves values.
+
+        Args:
+            which: Boolean `(rows, num_values)`.
+            target: Where they go, `(rows, num_values, code_dim)`.
+        """
+        move = ops.where(ops.expand_dims(which, -1), target - self.table, 0.0)
+        self._moved.assign(self._moved + ops.stop_gradient(move))
 
     def _random_candidates(self, candidates: Tensor, weights: Tensor | None) -> Tensor:
         samples = ops.shape(candidates)[1]

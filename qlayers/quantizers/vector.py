@@ -1,15 +1,17 @@
 """Vector quantization with one codebook for all slots."""
 
+import functools
 import math
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import keras
 from keras import ops
 
 from qlayers.backend import Tensor
-from qlayers.checks import check_count, check_last_axis
-from qlayers.functional import nearest_vector
+from qlayers.checks import check_choice, check_count, check_last_axis, check_number
+from qlayers.functional import nearest_vector, rotate_through, unit_vectors
 from qlayers.quantizers.nearest import NearestCodeQuantizer
+from qlayers.quantizers.vector_codebook import MovingAverageCodebook, VectorCodebook
 from qlayers.schedules import Schedulable
 
 
@@ -22,23 +24,49 @@ class VectorQuantizer(NearestCodeQuantizer):
 
         z_i = argmin_{e in E} ||x_i - e||_2          (ties: the lowest index)
 
-    Pseudo-gradient: `dz/dx = 1` (straight-through), `dz/dE = 0`. Two losses are added,
+    With `similarity="cosine"` the slots and the codes are divided by their lengths
+    first, so that `z_i` is the code of the largest cosine, of length 1.
+
+    Pseudo-gradient: `dz/dx = 1` (straight-through), or with `gradient="rotation"`
+
+        dz_i/dx_i = |z_i| / |x_i| * (I - 2 r r^T + 2 v u^T),
+        u = x_i / |x_i|,   v = z_i / |z_i|,   r = (u + v) / |u + v|;
+
+    `dz/dE = 0` in both. Under cosine similarity `x_i` stands for the normalised slot,
+    and the gradient of the normalisation follows. Losses:
 
         quantize_weight * ||stop_gradient(x) - z||^2   moves only the codebook,
         commit_weight   * ||x - stop_gradient(z)||^2   moves only the encoder,
 
     so the small "beta" of the VQ-VAE paper is `commit_weight`. Their unweighted values
-    are tracked as `<name>_quantize_loss` and `<name>_commit_loss`.
+    are tracked as `<name>_quantize_loss` and `<name>_commit_loss`. With
+    `codebook_update="moving_average"` the first loss is left out: instead, with `n_k`
+    the number and `s_k` the sum of the slots of the global batch that chose code `k`,
+    every training call sets
+
+        N_k <- decay * N_k + (1 - decay) * n_k,
+        m_k <- decay * m_k + (1 - decay) * s_k,
+        e_k <- m_k / N_k      (N_k after Laplace smoothing with 1e-5).
+
+    The defaults keep the codebook in use. The layer of the paper alone, as the models
+    of this package have it, is `VectorQuantizer(**VectorQuantizer.PLAIN)`.
 
     Args:
         num_codes: Number of vectors in the codebook.
         code_dim: Numbers in a slot.
-        quantize_weight: Weight of the quantization loss, a number or a schedule.
+        quantize_weight: Weight of the quantization loss, a number or a schedule. With
+            moving averages it is 0.
         commit_weight: Weight of the commitment loss, a number or a schedule.
         loss_reduction: `"sum"` over the last axis, as in the papers' norms, or
             `"mean"`, as common public codes have it.
         revive_after: Training calls after which an unused code is moved onto a random
-            input. Default: never.
+            input, or None for never.
+        codebook_update: `"gradient"` or `"moving_average"`.
+        init: `"data"` sets the codes by k-means on the first training batch,
+            `"uniform"` draws them.
+        similarity: `"euclidean"` or `"cosine"`.
+        gradient: `"straight_through"` or `"rotation"`.
+        decay: Weight of the past in moving averages, below 1.
         **kwargs: `seed`, `track_usage` and those of `keras.layers.Layer`.
 
     Input and output shape: `(..., n * code_dim)`; codes have the shape `(..., n)`.
@@ -51,9 +79,21 @@ class VectorQuantizer(NearestCodeQuantizer):
     ```
 
     Reference:
-        van den Oord et al. 2017, Neural Discrete Representation Learning, equation 3;
-        as a baseline, Hsu et al. 2023, appendix B.
+        van den Oord et al. 2017, Neural Discrete Representation Learning, equation 3,
+        and appendix A.1 for moving averages; as a baseline, Hsu et al. 2023, appendix
+        B. Cosine: Yu et al. 2021, Vector-quantized Image Modeling with Improved VQGAN,
+        section 3.2. Rotation: Fifty et al. 2024, Restructuring Vector Quantization with
+        the Rotation Trick, section 4.2.
     """
+
+    #: Options of the layer as its paper has it, which are also those of version 0.1.
+    PLAIN: ClassVar[dict[str, Any]] = {
+        "revive_after": None,
+        "codebook_update": "gradient",
+        "init": "uniform",
+        "similarity": "euclidean",
+        "gradient": "straight_through",
+    }
 
     scored_as = "codes"
 
@@ -64,11 +104,17 @@ class VectorQuantizer(NearestCodeQuantizer):
         quantize_weight: Schedulable = 1.0,
         commit_weight: Schedulable = 0.25,
         loss_reduction: Literal["sum", "mean"] = "sum",
-        revive_after: int | None = None,
+        revive_after: int | None = 10,
+        codebook_update: Literal["gradient", "moving_average"] = "gradient",
+        init: Literal["data", "uniform"] = "data",
+        similarity: Literal["euclidean", "cosine"] = "euclidean",
+        gradient: Literal["straight_through", "rotation"] = "straight_through",
+        decay: float = 0.99,
         **kwargs: Any,
     ) -> None:
+        is_averaged = codebook_update == "moving_average"
         super().__init__(
-            quantize_weight=quantize_weight,
+            quantize_weight=0.0 if is_averaged else quantize_weight,
             commit_weight=commit_weight,
             loss_reduction=loss_reduction,
             revive_after=revive_after,
@@ -76,21 +122,46 @@ class VectorQuantizer(NearestCodeQuantizer):
         )
         self.num_codes = check_count("num_codes", num_codes, minimum=2)
         self.code_dim = check_count("code_dim", code_dim)
+        for name, value, choices in (
+            ("codebook_update", codebook_update, ("gradient", "moving_average")),
+            ("init", init, ("data", "uniform")),
+            ("similarity", similarity, ("euclidean", "cosine")),
+            ("gradient", gradient, ("straight_through", "rotation")),
+        ):
+            setattr(self, name, check_choice(name, value, choices))
+        self.decay = check_number("decay", decay)
+        if self.decay >= 1.0:
+            raise ValueError(f"`decay` must be below 1. Received: {decay!r}.")
 
     @property
     def inputs_per_latent(self) -> int:
         return self.code_dim
 
     def continuous(self, inputs: Tensor) -> Tensor:
-        return self._checked(inputs)
+        """The slots as they are compared with the codes, float32."""
+        x = self._checked(inputs)
+        return self._as_unit(x) if self.similarity == "cosine" else x
 
     def build(self, input_shape: Any) -> None:
         size = check_last_axis(type(self).__name__, input_shape, self.code_dim)
         # A random code then has an expected squared length of 1.
         limit = math.sqrt(3.0 / self.code_dim)
         uniform = keras.initializers.RandomUniform(-limit, limit, seed=self.seed)
-        self.add_codebook((1, self.num_codes, self.code_dim), uniform)
+        shape = (1, self.num_codes, self.code_dim)
+        kind: Any = VectorCodebook
+        if self.codebook_update == "moving_average":
+            kind = functools.partial(MovingAverageCodebook, self.decay)
+        self._codebook = kind(
+            self, shape, uniform, self.revive_after, self.init == "data"
+        )
+        self.codebook = self._codebook.variable
         self.build_codes([self.num_codes] * (size // self.code_dim), size)
+
+    @property
+    def table(self) -> Tensor:
+        """The current codes, `(1, num_codes, code_dim)`."""
+        table = super().table
+        return unit_vectors(table)[0] if self.similarity == "cosine" else table
 
     def value_table(self) -> Tensor:
         """The codebook for every slot, float32 `(n, num_codes, code_dim)`."""
@@ -98,9 +169,24 @@ class VectorQuantizer(NearestCodeQuantizer):
         shape = (self.num_latents, self.num_codes, self.code_dim)
         return ops.broadcast_to(self.table, shape)
 
+    def _prepare(self, inputs: Tensor) -> Tensor:
+        x = super()._prepare(inputs)
+        return self._as_unit(x) if self.similarity == "cosine" else x
+
+    def _as_unit(self, x: Tensor) -> Tensor:
+        return ops.reshape(unit_vectors(self._slots(x))[0], ops.shape(x))
+
+    def _slots(self, x: Tensor) -> Tensor:
+        return ops.reshape(x, (*ops.shape(x)[:-1], self.num_latents, self.code_dim))
+
+    def _with_gradient(self, x: Tensor, z: Tensor) -> Tensor:
+        if self.gradient == "straight_through":
+            return super()._with_gradient(x, z)
+        rotated = rotate_through(self._slots(x), self._slots(z))
+        return ops.reshape(rotated, ops.shape(x))
+
     def _codes(self, x: Tensor) -> Tensor:
-        slots = ops.reshape(x, (*ops.shape(x)[:-1], self.num_latents, self.code_dim))
-        return nearest_vector(slots, ops.stop_gradient(self.table[0]))
+        return nearest_vector(self._slots(x), ops.stop_gradient(self.table[0]))
 
     def _values_of(self, codes: Tensor) -> Tensor:
         vectors = ops.take(self.table[0], codes, axis=0)
@@ -110,6 +196,13 @@ class VectorQuantizer(NearestCodeQuantizer):
     def _repeated(self, codes: Tensor) -> Tensor:
         return ops.repeat(codes, self.code_dim, axis=-1)
 
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "VectorQuantizer":
+        # Files of version 0.1 do not name the options that it lacked.
+        return super().from_config({**cls.PLAIN, **config})
+
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
-        return {**config, "num_codes": self.num_codes, "code_dim": self.code_dim}
+        names = ["num_codes", "code_dim", "codebook_update", "init", "similarity"]
+        names += ["gradient", "decay"]
+        return {**config, **{name: getattr(self, name) for name in names}}

@@ -151,3 +151,10 @@ def test_encoder_and_decoder_are_plain_functional_models():
     assert model.encoder.output_shape == (None, NUM_LATENTS)
     assert model.decoder.output_shape == (None, 8, 8, 3)
     assert not any("nhp" in layer.name for layer in model.encoder.layers)
+
+
+def test_vq_vae_keeps_the_papers_layer():
+    """None of the cures for unused codes that the layer has by default."""
+    quantizer = tiny_model("vq_vae").quantizer
+    for name, value in type(quantizer).PLAIN.items():
+        assert getattr(quantizer, name) == value

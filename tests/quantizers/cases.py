@@ -50,7 +50,23 @@ CASES = [
     LayerCase("vector", lambda: qlayers.VectorQuantizer(7, 2, seed=3), size=4),
     LayerCase(
         "vector_revived",
-        lambda: qlayers.VectorQuantizer(16, 2, revive_after=1, seed=3),
+        lambda: qlayers.VectorQuantizer(
+            16, 2, init="uniform", gradient="rotation", revive_after=1, seed=3
+        ),
+        size=4,
+        is_stochastic=True,
+        exact_on_replicas=True,
+    ),
+    LayerCase(
+        "vector_averaged",
+        lambda: qlayers.VectorQuantizer(
+            16,
+            2,
+            codebook_update="moving_average",
+            similarity="cosine",
+            revive_after=2,
+            seed=3,
+        ),
         size=4,
         is_stochastic=True,
         exact_on_replicas=True,

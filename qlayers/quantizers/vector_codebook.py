@@ -1,0 +1,146 @@
+"""Codebooks of vectors: started from data, trained by gradients or moving averages."""
+
+import random
+from typing import Any
+
+from keras import ops
+
+from qlayers.backend import Tensor, sum_over_replicas
+from qlayers.functional.k_means import k_means
+from qlayers.quantizers.codebook import LARGEST, Codebook
+from qlayers.regularizers.replicas import gather_samples
+
+# Laplace smoothing of the counts, as in Sonnet's VectorQuantizerEMA.
+_SMOOTHING = 1e-5
+
+
+class VectorCodebook(Codebook):
+    """One codebook of vectors, which may start from data.
+
+    With `starts_from_data` the first training call whose inputs are all finite runs
+    k-means on the vectors of the global batch; its means are the codes of that call
+    already. If the batch holds fewer vectors than codes, some means are equal: revival
+    then moves the idle ones onto vectors of later batches.
+
+    Args:
+        owner: The quantizer.
+        shape: `(1, num_codes, code_dim)`.
+        initializer: Initializer of the values.
+        revive_after: Training calls after which an unused code moves, or None.
+        starts_from_data: Whether k-means on the first training batch sets the values.
+        trainable: Whether gradients train the values.
+    """
+
+    def __init__(
+        self,
+        owner: Any,
+        shape: tuple[int, int, int],
+        initializer: Any,
+        revive_after: int | None = None,
+        starts_from_data: bool = False,
+        trainable: bool = True,
+    ) -> None:
+        self._starts_from_data = starts_from_data
+        super().__init__(owner, shape, initializer, revive_after, trainable)
+        if starts_from_data:
+            self.is_started = self.add_state("is_started", ())
+            # A number, not the generator: no draw may stand inside a branch.
+            seed = owner.seed
+            self._seed = random.randint(1, 10**9) if seed is None else seed
+
+    @property
+    def is_moved(self) -> bool:
+        return self._starts_from_data or super().is_moved
+
+    def start(self, inputs: Tensor) -> None:
+        if not self._starts_from_data or 0 in inputs.shape:
+            return
+        rows, num_codes, code_dim = self.shape
+        samples = ops.reshape(ops.stop_gradient(inputs), (-1, code_dim))
+        samples = gather_samples(samples)
+        is_finite = ops.all(ops.abs(samples) < LARGEST)
+        is_due = ops.logical_and(self.is_started < 0.5, is_finite)
+        means = ops.cond(
+            is_due,
+            lambda: k_means(samples, num_codes, seed=self._seed),
+            lambda: ops.stop_gradient(self.table[0]),
+        )
+        self.place(ops.broadcast_to(is_due, (rows, num_codes)), means[None])
+        is_due = ops.cast(is_due, "float32")
+        self.is_started.assign(ops.maximum(self.is_started, is_due))
+
+
+class MovingAverageCodebook(VectorCodebook):
+    """A codebook whose vectors are moving averages of the inputs that chose them.
+
+    With `n_i` the number and `s_i` the sum of the vectors of the global batch that
+    chose code `i`,
+
+        N_i <- decay * N_i + (1 - decay) * n_i
+        m_i <- decay * m_i + (1 - decay) * s_i
+        e_i <- m_i / N'_i,      N'_i = (N_i + eps) / (sum N + num_codes * eps) * sum N
+
+    The counts `N` start from 1 and `m` from the first codes. Only `e` and `N` are kept:
+    `m` is `e` times the smoothed count. So whatever moves a code, moves its average.
+
+    Args:
+        decay: Weight of what was before, below 1.
+        owner: The quantizer.
+        shape: `(1, num_codes, code_dim)`.
+        initializer: Initializer of the values.
+        revive_after: Training calls after which an unused code moves, or None.
+        starts_from_data: Whether k-means on the first training batch sets the values.
+    """
+
+    def __init__(
+        self,
+        decay: float,
+        owner: Any,
+        shape: tuple[int, int, int],
+        initializer: Any,
+        revive_after: int | None = None,
+        starts_from_data: bool = False,
+    ) -> None:
+        self.decay = decay
+        super().__init__(
+            owner, shape, initializer, revive_after, starts_from_data, trainable=False
+        )
+        self.counts = self.add_state("counts", self.shape[:2], "ones")
+
+    @property
+    def is_moved(self) -> bool:
+        return False  # the variable itself is
+
+    def update(self, codes: Tensor, inputs: Tensor) -> None:
+        _, num_codes, code_dim = self.shape
+        x = ops.reshape(ops.stop_gradient(inputs), (-1, code_dim))
+        codes = ops.reshape(codes, (-1,))
+        # A NaN or an infinity among the inputs must not enter the averages.
+        is_usable = ops.all(ops.abs(x) < LARGEST, axis=-1)
+        x = ops.where(ops.expand_dims(is_usable, -1), x, 0.0)
+        member = ops.one_hot(ops.where(is_usable, codes, -1), num_codes)
+        member = ops.cast(member, "float32")
+        counts = sum_over_replicas(ops.sum(member, axis=0))
+        sums = sum_over_replicas(ops.matmul(ops.transpose(member), x))
+        self._average(counts[None], sums[None])
+        self.revive(codes, inputs)
+
+    def _average(self, counts: Tensor, sums: Tensor) -> None:
+        before = ops.convert_to_tensor(self.counts)
+        after = self.decay * before + (1.0 - self.decay) * counts
+        average = self.decay * self.variable * _smoothed(before)
+        average = average + (1.0 - self.decay) * sums
+        self.variable.assign(average / _smoothed(after))
+        self.counts.assign(after)
+
+    def place(self, which: Tensor, target: Tensor) -> None:
+        places = ops.expand_dims(which, -1)
+        self.variable.assign(ops.where(places, target, self.variable))
+        self.counts.assign(ops.where(which, 1.0, self.counts))
+
+
+def _smoothed(counts: Tensor) -> Tensor:
+    """Counts none of which is zero, of the same sum, `(rows, num_codes, 1)`."""
+    total = ops.sum(counts, axis=-1, keepdims=True)
+    share = (counts + _SMOOTHING) / (total + counts.shape[-1] * _SMOOTHING)
+    return ops.expand_dims(share * total, -1)
