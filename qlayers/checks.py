@@ -49,6 +49,17 @@ def check_choice(name: str, value: Any, choices: Collection[Any]) -> Any:
     return value
 
 
+def check_axis(value: Any) -> int:
+    """Returns the axis of the latents, or raises unless it is -1 or at least 1."""
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_integer or not (value == -1 or value >= 1):
+        raise ValueError(
+            "`axis` must be -1, or the number of an axis after the batch's, such as 1 "
+            f"for channels-first maps. Received: {value!r}."
+        )
+    return int(value)
+
+
 def check_last_axis(owner: str, shape: Sequence[int | None], multiple_of: int) -> int:
     """Returns the size of the last axis, which must be known and divisible."""
     if len(shape) == 0 or shape[-1] is None:

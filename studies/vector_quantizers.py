@@ -112,7 +112,9 @@ def train_ours(
         settings["num_codes"], settings["code_dim"], seed=seed, **options
     )
     model = keras.Model(encoder.input, decoder(quantizer(encoder.output)))
-    model.compile(keras.optimizers.Adam(settings["learning_rate"]), "mse")
+    # Compiling takes longer than these few steps.
+    optimizer = keras.optimizers.Adam(settings["learning_rate"])
+    model.compile(optimizer, "mse", jit_compile=False)
     for images in batches(settings, seed):
         model.train_on_batch(images, images)
 

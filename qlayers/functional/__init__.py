@@ -12,6 +12,9 @@ from qlayers.functional.hessian_penalty import hessian_penalty as hessian_penalt
 from qlayers.functional.independent_support import (
     independent_support as independent_support,
 )
+from qlayers.functional.jacobian_orthogonality import (
+    jacobian_orthogonality as jacobian_orthogonality,
+)
 from qlayers.functional.k_means import k_means as k_means
 from qlayers.functional.kernel_multiinformation import (
     kernel_multiinformation as kernel_multiinformation,
@@ -35,6 +38,7 @@ __all__ = [
     "hausdorff_factorized_support",
     "hessian_penalty",
     "independent_support",
+    "jacobian_orthogonality",
     "k_means",
     "kernel_multiinformation",
     "minibatch_total_correlation",

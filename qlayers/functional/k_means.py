@@ -1,28 +1,29 @@
 """k-means clustering inside a graph."""
 
-from typing import Any
-
-import keras
 from keras import ops
 
 from qlayers.backend import Tensor, first_argmin
 
+# The order of the vectors: their numbers times the first modulo the second, a prime.
+_FACTOR, _PRIME = 31321, 65521
+
 
 def k_means(
-    x: Tensor, num_clusters: int, num_iterations: int = 10, seed: Any = None
+    x: Tensor, num_clusters: int, num_iterations: int = 10, seed: int = 0
 ) -> Tensor:
     """Means of clusters of vectors, by Lloyd's iterations.
 
     The first means are vectors drawn without replacement, or, if there are fewer
-    vectors than means, each vector as often as needed. In an iteration every vector
-    joins its nearest mean, and each mean moves to the middle of its vectors; a mean
-    without any stays. No gradient passes.
+    vectors than means, each vector as often as needed. The draw is by integer
+    arithmetic, so that every backend and compiler draws the same. In an iteration every
+    vector joins its nearest mean, and each mean moves to the middle of its vectors; a
+    mean without any stays. No gradient passes.
 
     Args:
         x: Vectors of shape `(samples, dim)`, at least one, all finite.
         num_clusters: Number of means.
         num_iterations: Number of iterations.
-        seed: Integer or `keras.random.SeedGenerator` of the first draw.
+        seed: Integer that the draw depends on.
 
     Returns:
         Means of shape `(num_clusters, dim)`.
@@ -38,7 +39,9 @@ def k_means(
     """
     x = ops.stop_gradient(ops.convert_to_tensor(x))
     samples = ops.shape(x)[0]
-    order = keras.random.shuffle(ops.arange(samples, dtype="int32"), seed=seed)
+    number = ops.mod(ops.arange(samples, dtype="int32"), _PRIME)
+    number = ops.mod(number + (seed * 7919) % _PRIME, _PRIME)
+    order = ops.argsort(ops.mod(number * _FACTOR, _PRIME))
     place = ops.mod(ops.arange(num_clusters, dtype="int32"), samples)
     means = ops.take(x, ops.take(order, place, axis=0), axis=0)
 

@@ -25,7 +25,9 @@ def unit_vectors(x: Tensor) -> tuple[Tensor, Tensor]:
     ```
     """
     x = ops.convert_to_tensor(x)
-    largest = ops.max(ops.abs(ops.stop_gradient(x)), axis=-1, keepdims=True)
+    size = ops.abs(ops.stop_gradient(x))
+    # Without an initial value TensorFlow refuses an empty batch.
+    largest = ops.max(size, axis=-1, keepdims=True, initial=0.0)
     is_zero = largest == 0.0
     scaled = x / ops.where(is_zero, 1.0, largest)
     squares = ops.sum(ops.square(scaled), axis=-1, keepdims=True)

@@ -10,9 +10,11 @@ from qlayers.quantizers.gaussian import GaussianLatent
 from qlayers.quantizers.gumbel import GumbelQuantizer
 from qlayers.quantizers.latent import LatentQuantizer
 from qlayers.quantizers.lookup import Lookup
+from qlayers.quantizers.lookup_free import LookupFreeQuantizer
 from qlayers.quantizers.ordered_categorical import (
     OrderedCategoricalQuantizer,
 )
+from qlayers.quantizers.residual import ResidualQuantizer
 from qlayers.quantizers.self_sizing import SelfSizingQuantizer
 from qlayers.quantizers.vector import VectorQuantizer
 
@@ -25,7 +27,9 @@ __all__ = [
     "GumbelQuantizer",
     "LatentQuantizer",
     "Lookup",
+    "LookupFreeQuantizer",
     "OrderedCategoricalQuantizer",
+    "ResidualQuantizer",
     "SelfSizingQuantizer",
     "VectorQuantizer",
 ]

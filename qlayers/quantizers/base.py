@@ -18,6 +18,7 @@ from qlayers.masks import (
 )
 from qlayers.quantizers.code_usage import CodeUsage
 from qlayers.quantizers.codebook import LARGEST
+from qlayers.quantizers.tokens import from_token, to_token
 from qlayers.signals import Signals
 from qlayers.term_layer import TermLayer
 from qlayers.weight_decay import exclude_from_weight_decay
@@ -54,6 +55,8 @@ class BaseQuantizer(TermLayer, abc.ABC):
 
     scored_as: ClassVar[Literal["codes", "values", "reals"]] = "values"
     is_discrete: ClassVar[bool] = True
+    # Where the latents are; quantizers of feature maps have it as an argument.
+    axis: int = -1
 
     def __init__(
         self,
@@ -165,13 +168,28 @@ class BaseQuantizer(TermLayer, abc.ABC):
         values = self._values_of(ops.maximum(codes, 0))
         is_code = self._repeated(codes) >= 0
         values = ops.where(is_code, values, ops.full_like(values, np.nan))
-        return ops.cast(values, self.compute_dtype)
+        return ops.cast(self._axis_back(values), self.compute_dtype)
 
     def build_from_codes(self, shape: Any) -> None:
         """Builds the layer, unless it is built, for codes of the shape `(..., n)`."""
         if not self.built and len(shape) > 0 and shape[-1]:
             self.build((None, self.inputs_per_latent * shape[-1]))
         self._check_built()
+
+    def to_token(self, codes: Tensor) -> Tensor:
+        """One int32 token for the codes of all latents, `(..., n)` to `(...)`.
+
+        The token of codes `c` is `c_0 + m_0 * (c_1 + m_1 * (c_2 + ...))`, with `m_j`
+        the number of codes of latent `j`. It is -1 where a code is. At most 2^31
+        combinations have tokens.
+        """
+        self.build_from_codes(getattr(codes, "shape", np.shape(codes)))
+        return to_token(codes, self.codes_per_latent)
+
+    def from_token(self, tokens: Tensor) -> Tensor:
+        """The codes behind tokens of `to_token`, `(...)` to `(..., n)`."""
+        self._check_built()
+        return from_token(tokens, self.codes_per_latent)
 
     @abc.abstractmethod
     def value_table(self) -> Tensor:
@@ -195,9 +213,9 @@ class BaseQuantizer(TermLayer, abc.ABC):
 
     def _checked(self, inputs: Tensor) -> Tensor:
         """float32 inputs of the right size; a NaN raises in eager mode."""
-        x = as_float32(inputs)
         if not self.built:
-            self.build(x.shape)
+            self.build(inputs.shape)
+        x = self._axis_last(as_float32(inputs))
         if len(x.shape) == 0 or x.shape[-1] != self.input_size:
             raise ValueError(
                 f"{type(self).__name__} was built for inputs of shape "
@@ -205,6 +223,23 @@ class BaseQuantizer(TermLayer, abc.ABC):
             )
         check_no_nan(type(self).__name__, x)
         return x
+
+    def _axis_last(self, x: Tensor) -> Tensor:
+        """Inputs with the axis of the latents last."""
+        if self.axis == -1 or len(x.shape) < 2:
+            return x
+        return ops.moveaxis(x, self.axis, -1)
+
+    def _axis_back(self, x: Tensor) -> Tensor:
+        """Values with the axis of the latents where the inputs have it."""
+        return x if self.axis == -1 else ops.moveaxis(x, -1, self.axis)
+
+    def _shape_with_axis_last(self, shape: Any) -> tuple[Any, ...]:
+        if self.axis == -1 or len(shape) < 2:
+            return tuple(shape)
+        rest = list(shape)
+        size = rest.pop(self.axis)
+        return (*rest, size)
 
     def _check_built(self) -> None:
         if not self.built:
@@ -228,7 +263,7 @@ class BaseQuantizer(TermLayer, abc.ABC):
         if self.usage is not None and codes is not None:
             self.usage.update_state(mask_codes(codes, weights))
         self.advance_step(self.learns(training))
-        return ops.cast(outputs, self.compute_dtype)
+        return ops.cast(self._axis_back(outputs), self.compute_dtype)
 
     def _number(self) -> None:
         """Has a file give the layer a number, by which `Codes` and `Lookup` find it.

@@ -1,32 +1,48 @@
 """Finite scalar quantization: a fixed grid in [-1, 1]."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 import keras
 import numpy as np
 from keras import ops
 
 from qlayers.backend import Tensor
-from qlayers.checks import check_count, check_last_axis
+from qlayers.checks import check_axis, check_choice, check_count, check_last_axis
 from qlayers.functional import straight_through
 from qlayers.quantizers.base import BaseQuantizer
+
+_SQUASHED: dict[str, Callable[[Tensor], Tensor]] = {
+    "tanh": ops.tanh,
+    "sigmoid": lambda x: 2.0 * ops.sigmoid(1.6 * x) - 1.0,
+    "clip": lambda x: ops.clip(x, -1.0, 1.0),
+}
 
 
 @keras.saving.register_keras_serializable(package="qlayers")
 class FiniteScalarQuantizer(BaseQuantizer):
     """Squashes each latent into [-1, 1] and rounds it to an even grid.
 
-    Forward, with `m = num_values`:
+    Forward, with `m = num_values` and the squashed latent `s`:
 
-        z = 2 / (m - 1) * round((m - 1) / 2 * (tanh(x) + 1)) - 1
+        z = 2 / (m - 1) * round((m - 1) / 2 * (s(x) + 1)) - 1
 
-    Halves are rounded to even. Pseudo-gradient: `dz/dx = 1 - tanh(x)^2`, that is,
-    straight-through past the rounding only. Nothing is learned and no loss is added;
-    no table of all code combinations is ever made.
+    Halves are rounded to even. Pseudo-gradient: `dz/dx = ds/dx`, that is,
+    straight-through past the rounding only. With `squash`
+
+        "tanh":     s = tanh(x),                    ds/dx = 1 - s^2,
+        "sigmoid":  s = 2 sigmoid(1.6 x) - 1,       ds/dx = 0.8 (1 - s^2),
+        "clip":     s = min(max(x, -1), 1),         ds/dx = 1 inside, 0 outside.
+
+    The sigmoid spreads normal inputs more evenly over the grid than tanh does; the clip
+    is for inputs that are bounded already, as in `ResidualQuantizer`. Nothing is
+    learned and no loss is added; no table of all code combinations is ever made.
 
     Args:
         num_values: Number of grid values, at least 2, or a list of one number for
             each latent.
+        squash: `"tanh"`, `"sigmoid"` or `"clip"`.
+        axis: Axis of the latents: -1, or 1 for channels-first maps. Codes have it last.
         **kwargs: `seed` and `track_usage` of the quantizers, and those of
             `keras.layers.Layer`.
 
@@ -39,11 +55,20 @@ class FiniteScalarQuantizer(BaseQuantizer):
     ```
 
     Reference:
-        Hsu et al. 2024, Tripod, equation 10; Mentzer et al. 2023.
+        Hsu et al. 2024, Tripod, equation 10; Mentzer et al. 2023, Finite Scalar
+        Quantization. Sigmoid: iFSQ, arXiv 2601.17124.
     """
 
-    def __init__(self, num_values: int | list[int] = 12, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        num_values: int | list[int] = 12,
+        squash: Literal["tanh", "sigmoid", "clip"] = "tanh",
+        axis: int = -1,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
+        self.squash = check_choice("squash", squash, tuple(_SQUASHED))
+        self.axis = check_axis(axis)
         if isinstance(num_values, list | tuple):
             checked = [check_count("num_values", m, minimum=2) for m in num_values]
             self.num_values: int | list[int] = checked
@@ -51,7 +76,8 @@ class FiniteScalarQuantizer(BaseQuantizer):
             self.num_values = check_count("num_values", num_values, minimum=2)
 
     def build(self, input_shape: Any) -> None:
-        n = check_last_axis(type(self).__name__, input_shape, multiple_of=1)
+        shape = self._shape_with_axis_last(input_shape)
+        n = check_last_axis(type(self).__name__, shape, multiple_of=1)
         counts = self.num_values
         if isinstance(counts, int):
             counts = [counts] * n
@@ -67,7 +93,7 @@ class FiniteScalarQuantizer(BaseQuantizer):
     def call(
         self, inputs: Tensor, training: bool | None = None, mask: Tensor | None = None
     ) -> Tensor:
-        squashed = self.continuous(inputs)
+        squashed = self._squashed(self._prepare(inputs))
         grid_position = self._grid_position(squashed)
         z = straight_through(squashed, self._grid_value(grid_position))
         codes = self._as_codes(grid_position) if self.usage is not None else None
@@ -75,8 +101,8 @@ class FiniteScalarQuantizer(BaseQuantizer):
         return self._finish(z, codes, training, weights)
 
     def continuous(self, inputs: Tensor) -> Tensor:
-        """The latent before rounding, `tanh(inputs)` in float32."""
-        return ops.tanh(self._prepare(inputs))
+        """The latent before rounding, squashed, in float32."""
+        return self._axis_back(self._squashed(self._prepare(inputs)))
 
     def value_table(self) -> Tensor:
         """Grid values, float32 `(n, max(num_values))`; unused places are NaN."""
@@ -87,8 +113,11 @@ class FiniteScalarQuantizer(BaseQuantizer):
         return ops.transpose(values)
 
     def _prepare(self, inputs: Tensor) -> Tensor:
-        # tanh takes infinities to the ends by itself.
+        # Squashing takes infinities to the ends by itself.
         return self._checked(inputs)
+
+    def _squashed(self, x: Tensor) -> Tensor:
+        return _SQUASHED[self.squash](x)
 
     def _grid_position(self, squashed: Tensor) -> Tensor:
         return ops.round(ops.multiply(squashed + 1.0, self._half))
@@ -103,10 +132,12 @@ class FiniteScalarQuantizer(BaseQuantizer):
         return ops.cast(ops.where(is_nan, -1.0, grid_position), "int32")
 
     def _codes(self, x: Tensor) -> Tensor:
-        return self._as_codes(self._grid_position(ops.tanh(x)))
+        return self._as_codes(self._grid_position(self._squashed(x)))
 
     def _values_of(self, codes: Tensor) -> Tensor:
         return self._grid_value(ops.cast(codes, "float32"))
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_values": self.num_values}
+        config = super().get_config()
+        config.update(num_values=self.num_values, squash=self.squash, axis=self.axis)
+        return config

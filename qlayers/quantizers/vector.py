@@ -8,7 +8,13 @@ import keras
 from keras import ops
 
 from qlayers.backend import Tensor
-from qlayers.checks import check_choice, check_count, check_last_axis, check_number
+from qlayers.checks import (
+    check_axis,
+    check_choice,
+    check_count,
+    check_last_axis,
+    check_number,
+)
 from qlayers.functional import nearest_vector, rotate_through, unit_vectors
 from qlayers.quantizers.nearest import NearestCodeQuantizer
 from qlayers.quantizers.vector_codebook import MovingAverageCodebook, VectorCodebook
@@ -67,6 +73,7 @@ class VectorQuantizer(NearestCodeQuantizer):
         similarity: `"euclidean"` or `"cosine"`.
         gradient: `"straight_through"` or `"rotation"`.
         decay: Weight of the past in moving averages, below 1.
+        axis: Axis of the slots: -1, or 1 for channels-first maps. Codes have it last.
         **kwargs: `seed`, `track_usage` and those of `keras.layers.Layer`.
 
     Input and output shape: `(..., n * code_dim)`; codes have the shape `(..., n)`.
@@ -110,6 +117,7 @@ class VectorQuantizer(NearestCodeQuantizer):
         similarity: Literal["euclidean", "cosine"] = "euclidean",
         gradient: Literal["straight_through", "rotation"] = "straight_through",
         decay: float = 0.99,
+        axis: int = -1,
         **kwargs: Any,
     ) -> None:
         is_averaged = codebook_update == "moving_average"
@@ -129,6 +137,7 @@ class VectorQuantizer(NearestCodeQuantizer):
             ("gradient", gradient, ("straight_through", "rotation")),
         ):
             setattr(self, name, check_choice(name, value, choices))
+        self.axis = check_axis(axis)
         self.decay = check_number("decay", decay)
         if self.decay >= 1.0:
             raise ValueError(f"`decay` must be below 1. Received: {decay!r}.")
@@ -140,10 +149,12 @@ class VectorQuantizer(NearestCodeQuantizer):
     def continuous(self, inputs: Tensor) -> Tensor:
         """The slots as they are compared with the codes, float32."""
         x = self._checked(inputs)
-        return self._as_unit(x) if self.similarity == "cosine" else x
+        x = self._as_unit(x) if self.similarity == "cosine" else x
+        return self._axis_back(x)
 
     def build(self, input_shape: Any) -> None:
-        size = check_last_axis(type(self).__name__, input_shape, self.code_dim)
+        shape = self._shape_with_axis_last(input_shape)
+        size = check_last_axis(type(self).__name__, shape, self.code_dim)
         # A random code then has an expected squared length of 1.
         limit = math.sqrt(3.0 / self.code_dim)
         uniform = keras.initializers.RandomUniform(-limit, limit, seed=self.seed)
@@ -204,5 +215,5 @@ class VectorQuantizer(NearestCodeQuantizer):
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         names = ["num_codes", "code_dim", "codebook_update", "init", "similarity"]
-        names += ["gradient", "decay"]
+        names += ["gradient", "decay", "axis"]
         return {**config, **{name: getattr(self, name) for name in names}}

@@ -1,6 +1,5 @@
 """Codebooks of vectors: started from data, trained by gradients or moving averages."""
 
-import random
 from typing import Any
 
 from keras import ops
@@ -45,8 +44,7 @@ class VectorCodebook(Codebook):
         if starts_from_data:
             self.is_started = self.add_state("is_started", ())
             # A number, not the generator: no draw may stand inside a branch.
-            seed = owner.seed
-            self._seed = random.randint(1, 10**9) if seed is None else seed
+            self._seed = owner.seed or 0
 
     @property
     def is_moved(self) -> bool:
@@ -67,7 +65,8 @@ class VectorCodebook(Codebook):
         )
         self.place(ops.broadcast_to(is_due, (rows, num_codes)), means[None])
         is_due = ops.cast(is_due, "float32")
-        self.is_started.assign(ops.maximum(self.is_started, is_due))
+        is_started = ops.convert_to_tensor(self.is_started)
+        self.is_started.assign(ops.maximum(is_started, is_due))
 
 
 class MovingAverageCodebook(VectorCodebook):
@@ -111,19 +110,21 @@ class MovingAverageCodebook(VectorCodebook):
     def is_moved(self) -> bool:
         return False  # the variable itself is
 
-    def update(self, codes: Tensor, inputs: Tensor) -> None:
+    def update(
+        self, codes: Tensor, inputs: Tensor, weights: Tensor | None = None
+    ) -> None:
         _, num_codes, code_dim = self.shape
         x = ops.reshape(ops.stop_gradient(inputs), (-1, code_dim))
-        codes = ops.reshape(codes, (-1,))
+        flat = ops.reshape(codes, (-1,))
         # A NaN or an infinity among the inputs must not enter the averages.
         is_usable = ops.all(ops.abs(x) < LARGEST, axis=-1)
         x = ops.where(ops.expand_dims(is_usable, -1), x, 0.0)
-        member = ops.one_hot(ops.where(is_usable, codes, -1), num_codes)
+        member = ops.one_hot(ops.where(is_usable, flat, -1), num_codes)
         member = ops.cast(member, "float32")
         counts = sum_over_replicas(ops.sum(member, axis=0))
         sums = sum_over_replicas(ops.matmul(ops.transpose(member), x))
         self._average(counts[None], sums[None])
-        self.revive(codes, inputs)
+        self.revive(codes, inputs, weights)
 
     def _average(self, counts: Tensor, sums: Tensor) -> None:
         before = ops.convert_to_tensor(self.counts)
@@ -134,9 +135,10 @@ class MovingAverageCodebook(VectorCodebook):
         self.counts.assign(after)
 
     def place(self, which: Tensor, target: Tensor) -> None:
-        places = ops.expand_dims(which, -1)
-        self.variable.assign(ops.where(places, target, self.variable))
-        self.counts.assign(ops.where(which, 1.0, self.counts))
+        before = ops.convert_to_tensor(self.variable)
+        counts = ops.convert_to_tensor(self.counts)
+        self.variable.assign(ops.where(ops.expand_dims(which, -1), target, before))
+        self.counts.assign(ops.where(which, 1.0, counts))
 
 
 def _smoothed(counts: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from qlayers.regularizers.hessian import HessianPenalty
 from qlayers.regularizers.independent_support import (
     IndependentSupport,
 )
+from qlayers.regularizers.jacobian import JacobianOrthogonality
 from qlayers.regularizers.minibatch_total_correlation import (
     MinibatchTotalCorrelation,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "HausdorffFactorizedSupport",
     "HessianPenalty",
     "IndependentSupport",
+    "JacobianOrthogonality",
     "KernelMultiinformation",
     "MinibatchTotalCorrelation",
     "NormalizedHessianPenalty",

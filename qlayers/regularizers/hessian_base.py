@@ -59,6 +59,8 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
 
     reads = ("latents", "decoder")
     is_normalized = False
+    term = "hessian_penalty"
+    fewest_perturbations = 2
 
     def __init__(
         self,
@@ -76,7 +78,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         super().__init__(layer=decoder, **kwargs)
         self.weight = self.schedulable("weight", weight)
         self.num_perturbations = check_count(
-            "num_perturbations", num_perturbations, minimum=2
+            "num_perturbations", num_perturbations, minimum=self.fewest_perturbations
         )
         self.epsilon = check_number("epsilon", epsilon, exclusive=True)
         self.outputs = _check_names(outputs)
@@ -92,7 +94,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         self.directions = check_choice("directions", directions, DIRECTIONS)
         self._regularized = _Untracked(None)
         if not self.is_off("weight"):
-            self.track_terms("hessian_penalty")
+            self.track_terms(self.term)
 
     @property
     def decoder(self) -> keras.layers.Layer:
@@ -163,7 +165,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         weight = self.value_of("weight")
         if is_due is True:
             value = self._value(measure(), share)
-            self.add_term("hessian_penalty", value, weight)
+            self.add_term(self.term, value, weight)
             return
         shape = (self._num_ratios(), 2) if self._is_pooled else ()
         measured = ops.cond(is_due, measure, lambda: ops.zeros(shape))
@@ -173,7 +175,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         before = ops.convert_to_tensor(self.last_penalty)
         shown = ops.where(is_due, ops.stop_gradient(value), before)
         self.last_penalty.assign(shown)
-        self._trackers["hessian_penalty"].update_state(shown)
+        self._trackers[self.term].update_state(shown)
 
     @property
     def _is_pooled(self) -> bool:

@@ -44,7 +44,42 @@ CASES = [
     ),
     LayerCase(
         "finite_scalar_list",
-        lambda: qlayers.FiniteScalarQuantizer([2, 3, 4, 144], track_usage=None),
+        lambda: qlayers.FiniteScalarQuantizer(
+            [2, 3, 4, 144], squash="sigmoid", track_usage=None
+        ),
+        size=4,
+    ),
+    LayerCase(
+        "lookup_free",
+        lambda: qlayers.LookupFreeQuantizer(
+            temperature=schedules.ExponentialDecay(1.0, 3, 0.5), seed=3
+        ),
+        size=4,
+    ),
+    LayerCase(
+        "lookup_free_spherical",
+        lambda: qlayers.LookupFreeQuantizer(
+            spherical=True, entropy="factorized", commit_weight=0.0, seed=3
+        ),
+        size=4,
+    ),
+    LayerCase(
+        "residual",
+        lambda: qlayers.ResidualQuantizer(
+            [
+                qlayers.VectorQuantizer(5, 2, init="uniform", seed=seed)
+                for seed in (3, 4)
+            ],
+            seed=3,
+        ),
+        size=4,
+    ),
+    LayerCase(
+        "residual_finite_scalar",
+        lambda: qlayers.ResidualQuantizer(
+            [qlayers.FiniteScalarQuantizer(m, squash="clip") for m in (3, 5)],
+            track_usage="mean",
+        ),
         size=4,
     ),
     LayerCase("vector", lambda: qlayers.VectorQuantizer(7, 2, seed=3), size=4),

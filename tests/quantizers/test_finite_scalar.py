@@ -104,3 +104,24 @@ def test_infinities_reach_the_ends_with_zero_gradient():
 
 def test_nothing_is_learned():
     assert make(12).trainable_variables == []
+
+
+@pytest.mark.parametrize("squash", ["tanh", "sigmoid", "clip"])
+def test_value_and_gradient_of_each_squash(squash):
+    x = rng.normal(size=(30, 3)).astype("float32")
+    function, slope = {
+        "tanh": (np.tanh, lambda s: 1 - s**2),
+        # The map of iFSQ, 2 sigmoid(1.6 x) - 1, and its derivative.
+        "sigmoid": (
+            lambda x: 2 / (1 + np.exp(-1.6 * x)) - 1,
+            lambda s: 1.6 * (1 + s) * (1 - s) / 2,
+        ),
+        "clip": (lambda x: np.clip(x, -1, 1), lambda s: 1.0 * (np.abs(s) < 1)),
+    }[squash]
+    layer = qlayers.FiniteScalarQuantizer(6, squash=squash)
+    layer.build((None, 3))
+    squashed = function(x.astype("float64"))
+    expected = np.round(2.5 * (squashed + 1)) / 2.5 - 1
+    found = gradients(layer, x, lambda z: ops.sum(z))
+    np.testing.assert_allclose(found.outputs[0], expected, atol=1e-6)
+    np.testing.assert_allclose(found.inputs, slope(squashed), rtol=1e-4, atol=1e-6)

@@ -17,6 +17,8 @@ SIZES = sorted({case.size for case in CASES})
 # Outputs of the other two are mixtures or means, not codes.
 CODED = [c for c in CASES if not c.name.startswith(("ordered", "gaussian"))]
 NEAREST = [c for c in CODED if c.name.startswith(("latent", "vector", "gumbel"))]
+# A sum of several steps may be found by other steps.
+ONE_STEP = [c for c in CASES if not c.name.startswith("residual")]
 # Few shapes: some backends compile anew for each.
 LEADING = st.sampled_from([(), (1,), (3,), (2, 3), (0,)])
 EXTREMES = [0.0, -0.0, 1e30, -1e30, 3e38, -3e38, np.inf, -np.inf, 1e-40, -1e-40, 1e-30]
@@ -75,7 +77,7 @@ def test_quantizing_a_code_changes_nothing(case, data):
     np.testing.assert_array_equal(as_float64(layer(z)), as_float64(z))
 
 
-@pytest.mark.parametrize("case", CASES, ids=case_name)
+@pytest.mark.parametrize("case", ONE_STEP, ids=case_name)
 @quick
 @given(data=st.data())
 def test_every_code_is_its_own_nearest(case, data):
@@ -87,6 +89,7 @@ def test_every_code_is_its_own_nearest(case, data):
     values = as_float64(layer.lookup(codes))
     if case.name.startswith("finite_scalar"):
         x = np.arctanh(np.clip(values, -1 + 1e-7, 1 - 1e-7))
+        x = x / 0.8 if layer.squash == "sigmoid" else x
     elif case.name.startswith("gaussian"):
         x = np.concatenate([values, np.zeros_like(values)], axis=-1)
     elif case.name.startswith(("categorical", "ordered")):

@@ -104,6 +104,31 @@ CASES = [
         is_stochastic=True,
     ),
     LayerCase(
+        "jacobian",
+        lambda: qlayers.JacobianOrthogonality(
+            make_decoder(), 0.01, epsilon=0.5, seed=3
+        ),
+        size=4,
+        connect=_with_continuous,
+        is_stochastic=True,
+        exact_on_replicas=True,
+    ),
+    LayerCase(
+        "jacobian_lazy",
+        lambda: qlayers.JacobianOrthogonality(
+            make_decoder(),
+            0.01,
+            num_perturbations=2,
+            normalized=False,
+            outputs=["first", "second"],
+            batch_fraction=0.5,
+            step_interval=2,
+            seed=3,
+        ),
+        size=4,
+        is_stochastic=True,
+    ),
+    LayerCase(
         "discriminator",
         lambda: qlayers.TotalCorrelationDiscriminator(0.1, (8, 8), seed=3),
         size=4,
