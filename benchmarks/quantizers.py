@@ -16,7 +16,7 @@ fresh process in which the side's library is loaded and the layer is built.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,14 @@ def _autoencoder_cases() -> dict[str, tuple[int, int, Callable[[], Any]]]:
         ),
         "FiniteScalarQuantizer": (n, n, qlayers.FiniteScalarQuantizer),
         "VectorQuantizer": (n * 64, n * 64, qlayers.VectorQuantizer),
+        "LookupFreeQuantizer": (n, n, qlayers.LookupFreeQuantizer),
+        "ResidualQuantizer": (
+            n * 64,
+            n * 64,
+            lambda: qlayers.ResidualQuantizer(
+                [qlayers.VectorQuantizer() for _ in range(4)]
+            ),
+        ),
         "GumbelQuantizer": (n, n, lambda: qlayers.GumbelQuantizer(kl_weight=1e-3)),
         "CategoricalQuantizer": (
             n * 64,
@@ -134,18 +142,50 @@ def _shapes() -> dict[str, tuple[int, ...]]:
         "latent (4096, 12)": (4096, 12),
         "fsq (64, 12)": (64, 12),
         "fsq (4096, 12)": (4096, 12),
+        "fsq, sigmoid (4096, 12)": (4096, 12),
         "vq (64, 16 x 64)": (64, 16 * 64),
+        "vq, averages + rotation (64, 16 x 64)": (64, 16 * 64),
+        "vq, cosine averages (64, 16 x 64)": (64, 16 * 64),
+        "residual vq, 4 steps (64, 16 x 64)": (64, 16 * 64),
+        "residual fsq, 4 steps (4096, 6)": (4096, 6),
+        "lfq (4096, 10)": (4096, 10),
+        "lfq, spherical (4096, 10)": (4096, 10),
     }
+
+
+# The options of our vector quantizer for what the peer does in the same case.
+_BY_LOSS = {"init": "uniform", "revive_after": None, "codebook_update": "gradient"}
+_BY_AVERAGES = {**_BY_LOSS, "codebook_update": "moving_average", "decay": 0.8}
 
 
 def _our_layer(case: str, **kwargs: Any) -> Any:
     import qlayers
 
-    if case.startswith("latent"):
-        return qlayers.LatentQuantizer(10, **kwargs)
-    if case.startswith("fsq"):
-        return qlayers.FiniteScalarQuantizer(12, **kwargs)
-    return qlayers.VectorQuantizer(512, 64, **kwargs)
+    def vectors(**options: Any) -> Any:
+        return qlayers.VectorQuantizer(512, 64, **options, **kwargs)
+
+    makers: dict[str, Callable[[], Any]] = {
+        "latent": lambda: qlayers.LatentQuantizer(10, **kwargs),
+        "fsq": lambda: qlayers.FiniteScalarQuantizer(12, **kwargs),
+        "fsq, sigmoid": lambda: qlayers.FiniteScalarQuantizer(
+            12, squash="sigmoid", **kwargs
+        ),
+        "vq": lambda: vectors(**_BY_LOSS),
+        "vq, averages + rotation": lambda: vectors(**_BY_AVERAGES, gradient="rotation"),
+        "vq, cosine averages": lambda: vectors(**_BY_AVERAGES, similarity="cosine"),
+        "residual vq, 4 steps": lambda: qlayers.ResidualQuantizer(
+            [vectors(**_BY_AVERAGES) for _ in range(4)]
+        ),
+        "residual fsq, 4 steps": lambda: qlayers.ResidualQuantizer(
+            [
+                qlayers.FiniteScalarQuantizer(4, squash="clip", **kwargs)
+                for _ in range(4)
+            ]
+        ),
+        "lfq": lambda: qlayers.LookupFreeQuantizer(**kwargs),
+        "lfq, spherical": lambda: qlayers.LookupFreeQuantizer(spherical=True, **kwargs),
+    }
+    return makers[case.partition(" (")[0]]()
 
 
 def our_step(case: str, jit_compile: bool, **kwargs: Any) -> timing.Side:
@@ -177,18 +217,33 @@ def _their_layer(case: str) -> Any:
     """
     import vector_quantize_pytorch as vqp
 
-    if case.startswith("latent"):
-        return vqp.LatentQuantize(levels=[10] * 3, dim=12, num_codebooks=4)
-    if case.startswith("fsq"):
-        return vqp.FSQ(levels=[12] * 12, return_indices=False, preserve_symmetry=True)
-    # By loss, as ours; its default (moving averages, rotated gradients) costs more.
-    return vqp.VectorQuantize(
-        dim=64,
-        codebook_size=512,
-        ema_update=False,
-        learnable_codebook=True,
-        rotation_trick=False,
-    )
+    vectors = {"dim": 64, "codebook_size": 512}
+    fsq = {"return_indices": False, "preserve_symmetry": True}
+    makers: dict[str, Callable[[], Any]] = {
+        "latent": lambda: vqp.LatentQuantize(levels=[10] * 3, dim=12, num_codebooks=4),
+        "fsq": lambda: vqp.FSQ(levels=[12] * 12, **fsq),
+        # It has no other squash than tanh.
+        "fsq, sigmoid": lambda: vqp.FSQ(levels=[12] * 12, **fsq),
+        # By loss, as ours.
+        "vq": lambda: vqp.VectorQuantize(
+            **vectors, ema_update=False, learnable_codebook=True, rotation_trick=False
+        ),
+        "vq, averages + rotation": lambda: vqp.VectorQuantize(**vectors),
+        "vq, cosine averages": lambda: vqp.VectorQuantize(
+            **vectors, use_cosine_sim=True, rotation_trick=False
+        ),
+        "residual vq, 4 steps": lambda: vqp.ResidualVQ(
+            **vectors, num_quantizers=4, rotation_trick=False
+        ),
+        "residual fsq, 4 steps": lambda: vqp.ResidualFSQ(
+            levels=[4] * 6, num_quantizers=4, dim=6
+        ),
+        "lfq": lambda: vqp.LFQ(dim=10, commitment_loss_weight=0.25),
+        "lfq, spherical": lambda: vqp.LFQ(
+            dim=10, commitment_loss_weight=0.25, spherical=True
+        ),
+    }
+    return makers[case.partition(" (")[0]]()
 
 
 def their_step(case: str) -> timing.Side:
@@ -196,9 +251,9 @@ def their_step(case: str) -> timing.Side:
     import torch
 
     shape = _shapes()[case]
-    if case.startswith("vq"):
+    if "vq" in case:
         shape = (64, 16, 64)
-    elif case.startswith("fsq"):
+    elif not case.startswith("latent"):
         shape = (shape[0], 1, shape[1])
     x = torch.tensor(_rng.normal(size=shape).astype("float32"), requires_grad=True)
     layer = _their_layer(case).train()
@@ -224,11 +279,15 @@ OUR_VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def against_peer() -> list[timing.Row]:
-    """Ratio of forward + backward to vector-quantize-pytorch, and peak memory."""
+def against_peer(cases: Sequence[str] | None = None) -> list[timing.Row]:
+    """Ratio of forward + backward to vector-quantize-pytorch, and peak memory.
+
+    Args:
+        cases: Some of the cases, or None for all.
+    """
     rows = []
     module = "benchmarks.quantizers"
-    for case in _shapes():
+    for case in cases or _shapes():
         sides = {name: our_step(case, **kw) for name, kw in OUR_VARIANTS.items()}
         peer = "vector-quantize-pytorch"
         times = timing.measure({**sides, peer: their_step(case)}, repeats=25)
@@ -276,7 +335,7 @@ def run() -> list[timing.Row]:
     if has_peer:
         return rows + against_peer()
     skipped = "skipped: vector-quantize-pytorch is not installed (extra `bench`)"
-    return [*rows, {"case": "latent, fsq, vq against a peer", "ours": skipped}]
+    return [*rows, {"case": "the layers against a peer", "ours": skipped}]
 
 
 def main() -> None:

@@ -4,6 +4,7 @@
     python -m studies.circles
     python -m studies.dsprites
     python -m studies.leaderboard
+    python -m studies.vector_quantizers
 
 Each trains what it needs as trials of a sweep (`experiments.sweeps`), so that an
 interrupted study goes on where it stopped, and writes `studies/results/NAME.json` and

@@ -15,6 +15,7 @@ from experiments.reporting.summary import format_table
 from studies.claims import judge
 from studies.common import ROOT, as_text, score_table
 from studies.leaderboard import LONG, SHORT, Regime, table
+from studies.vector_quantizers import vector_table
 
 RESULTS = ROOT / "studies" / "results"
 PAGE = ROOT / "docs" / "results.md"
@@ -172,6 +173,7 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "leaderboard_confirmation": functools.partial(leaderboard_table, regime=SHORT),
     "dsprites": dsprites_table,
     "penalty_noise": penalty_noise_table,
+    "vector_quantizers": vector_table,
     "circles": lambda record: score_table(record["groups"], _CIRCLES),
 }
 

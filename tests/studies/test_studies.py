@@ -14,6 +14,7 @@ from studies import (
     leaderboard,
     leaderboard_confirmation,
     penalty_noise,
+    vector_quantizers,
 )
 from studies.leaderboard_entries import ENTRIES, SHORT_ENTRIES, Entry
 from tests.studies.test_common import check_record
@@ -299,3 +300,34 @@ def test_signal_share_is_that_of_the_distribution():
     few = [penalty_noise.signal_share(part) for part in rows.reshape(1_000, 4, 50)]
     assert np.mean(few) == pytest.approx(expected, abs=0.01)
     assert penalty_noise.signal_share(np.ones((3, 5))) == pytest.approx(1.0)
+
+
+@pytest.mark.slow
+def test_vector_quantizers(tmp_path, monkeypatch):
+    pytest.importorskip("vector_quantize_pytorch")
+    record = run_twice(vector_quantizers, tmp_path, monkeypatch)
+    labels = [group["label"] for group in record["groups"]]
+    assert labels == [*vector_quantizers.OURS, *vector_quantizers.PEERS]
+    for group in record["groups"]:
+        scores = group["runs"][0]["scores"]
+        assert 0 < scores["codes/used"] <= 1
+        assert 1 <= scores["codes/perplexity"] <= 128
+        assert 0 < scores["error/mse"] < 1
+
+
+def test_the_peers_network_is_our_network():
+    """The PyTorch twin computes what the Keras network computes."""
+    torch = pytest.importorskip("torch")
+    import keras
+
+    settings = {**vector_quantizers.SETTINGS, "image_size": 16, "channels": [4, 6]}
+    keras.utils.set_random_seed(0)
+    ours = vector_quantizers.network(settings)
+    keras.utils.set_random_seed(0)
+    theirs = vector_quantizers.torch_twin(settings)
+    images = np.random.default_rng(0).random((2, 16, 16, 3), dtype="float32")
+    with torch.no_grad():
+        latents = theirs[0](torch.tensor(images).permute(0, 3, 1, 2))
+        outputs = theirs[1](latents).permute(0, 2, 3, 1).numpy()
+    expected = keras.ops.convert_to_numpy(ours[1](ours[0](images)))
+    np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-5)
