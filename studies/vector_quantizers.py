@@ -47,9 +47,9 @@ _TINY = {"steps": 2, "batch_size": 8, "scored_images": 20, "channels": [4, 4]}
 DEFAULT = "ours, default"
 OURS: dict[str, dict[str, Any]] = {
     DEFAULT: {},
+    "ours, by gradient": {"codebook_update": "gradient"},
     "ours, no revival": {"revive_after": None},
     "ours, uniform start": {"init": "uniform"},
-    "ours, moving average": {"codebook_update": "moving_average"},
     "ours, cosine": {"similarity": "cosine"},
     "ours, rotation": {"gradient": "rotation"},
     "ours, plain (VQ-VAE)": {
@@ -58,6 +58,7 @@ OURS: dict[str, dict[str, Any]] = {
         "init": "uniform",
         "similarity": "euclidean",
         "gradient": "straight_through",
+        "loss_reduction": "sum",
     },
 }
 PEERS: dict[str, dict[str, Any]] = {

@@ -55,7 +55,8 @@ class VectorQuantizer(NearestCodeQuantizer):
         e_k <- m_k / N_k      (N_k after Laplace smoothing with 1e-5).
 
     The defaults keep the codebook in use. The layer of the paper alone, as the models
-    of this package have it, is `VectorQuantizer(**VectorQuantizer.PLAIN)`.
+    of this package have it, has the options `VectorQuantizer.PLAIN` and
+    `loss_reduction="sum"`.
 
     Args:
         num_codes: Number of vectors in the codebook.
@@ -63,8 +64,8 @@ class VectorQuantizer(NearestCodeQuantizer):
         quantize_weight: Weight of the quantization loss, a number or a schedule. With
             moving averages it is 0.
         commit_weight: Weight of the commitment loss, a number or a schedule.
-        loss_reduction: `"sum"` over the last axis, as in the papers' norms, or
-            `"mean"`, as common public codes have it.
+        loss_reduction: `"mean"` over the last axis, which goes with a mean over pixels
+            or features, or `"sum"`, as in the papers' norms.
         revive_after: Training calls after which an unused code is moved onto a random
             input, or None for never.
         codebook_update: `"gradient"` or `"moving_average"`.
@@ -72,7 +73,8 @@ class VectorQuantizer(NearestCodeQuantizer):
             `"uniform"` draws them.
         similarity: `"euclidean"` or `"cosine"`.
         gradient: `"straight_through"` or `"rotation"`.
-        decay: Weight of the past in moving averages, below 1.
+        decay: Weight of the past in moving averages, below 1; the paper's is 0.99, for
+            long training.
         axis: Axis of the slots: -1, or 1 for channels-first maps. Codes have it last.
         **kwargs: `seed`, `track_usage` and those of `keras.layers.Layer`.
 
@@ -110,13 +112,13 @@ class VectorQuantizer(NearestCodeQuantizer):
         code_dim: int = 64,
         quantize_weight: Schedulable = 1.0,
         commit_weight: Schedulable = 0.25,
-        loss_reduction: Literal["sum", "mean"] = "sum",
+        loss_reduction: Literal["sum", "mean"] = "mean",
         revive_after: int | None = 10,
-        codebook_update: Literal["gradient", "moving_average"] = "gradient",
+        codebook_update: Literal["gradient", "moving_average"] = "moving_average",
         init: Literal["data", "uniform"] = "data",
         similarity: Literal["euclidean", "cosine"] = "euclidean",
         gradient: Literal["straight_through", "rotation"] = "straight_through",
-        decay: float = 0.99,
+        decay: float = 0.8,
         axis: int = -1,
         **kwargs: Any,
     ) -> None:

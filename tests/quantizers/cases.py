@@ -86,7 +86,13 @@ CASES = [
     LayerCase(
         "vector_revived",
         lambda: qlayers.VectorQuantizer(
-            16, 2, init="uniform", gradient="rotation", revive_after=1, seed=3
+            16,
+            2,
+            codebook_update="gradient",
+            init="uniform",
+            gradient="rotation",
+            revive_after=1,
+            seed=3,
         ),
         size=4,
         is_stochastic=True,

@@ -17,7 +17,9 @@ X = rng.normal(size=(10, DIM)).astype("float32")
 
 def vectors():
     steps = [
-        qlayers.VectorQuantizer(NUM_CODES, DIM, **qlayers.VectorQuantizer.PLAIN)
+        qlayers.VectorQuantizer(
+            NUM_CODES, DIM, loss_reduction="sum", **qlayers.VectorQuantizer.PLAIN
+        )
         for _ in TABLES
     ]
     layer = qlayers.ResidualQuantizer(steps)

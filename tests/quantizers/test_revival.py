@@ -121,7 +121,14 @@ def test_the_optimizer_does_not_drag_a_revived_code_back(make_optimizer):
 @pytest.mark.parametrize("kind", ["vector", "gumbel"])
 def test_vectors_are_revived_onto_whole_slots(kind):
     if kind == "vector":
-        layer = qlayers.VectorQuantizer(6, 2, init="uniform", revive_after=1, seed=0)
+        layer = qlayers.VectorQuantizer(
+            6,
+            2,
+            codebook_update="gradient",
+            init="uniform",
+            revive_after=1,
+            seed=0,
+        )
     else:
         layer = qlayers.GumbelQuantizer(6, code_dim=2, revive_after=1, seed=0)
     layer.build((None, 4))

@@ -17,7 +17,8 @@ TABLE = rng.normal(size=(NUM_CODES, DIM)).astype("float32")
 
 def make(**kwargs):
     """The layer of the paper, with options."""
-    kwargs = {**qlayers.VectorQuantizer.PLAIN, **kwargs}
+    plain = {**qlayers.VectorQuantizer.PLAIN, "loss_reduction": "sum"}
+    kwargs = {**plain, **kwargs}
     layer = qlayers.VectorQuantizer(NUM_CODES, DIM, seed=0, **kwargs)
     layer.build((None, SLOTS * DIM))
     layer.codebook.assign(TABLE[None])
