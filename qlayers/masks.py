@@ -99,18 +99,6 @@ def valid_first(weights: Tensor) -> Tensor:
     )
 
 
-def repeat_valid(x: Tensor, weights: Tensor) -> Tensor:
-    """As many samples, none of them masked: the unmasked ones in turn.
-
-    Args:
-        x: Samples of shape `(samples, ...)`.
-        weights: Their weights, `(samples,)`.
-    """
-    count = ops.cast(ops.maximum(ops.sum(weights), 1.0), "int32")
-    turn = ops.mod(ops.arange(ops.shape(x)[0], dtype="int32"), count)
-    return ops.take(x, ops.take(valid_first(weights), turn, axis=0), axis=0)
-
-
 def _along(weights: Tensor, x: Tensor) -> Tensor:
     shape = (-1, *(1 for _ in x.shape[1:]))
     return ops.reshape(weights, shape)

@@ -90,7 +90,7 @@ class Codebook:
             return ops.convert_to_tensor(self.variable)
         return ops.add(self.variable, self._moved)
 
-    def start(self, inputs: Tensor) -> None:
+    def start(self, inputs: Tensor, weights: Tensor | None = None) -> None:
         """Called with the inputs of each training call, before codes are chosen."""
 
     def update(

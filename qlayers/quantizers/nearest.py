@@ -7,7 +7,7 @@ from keras import ops
 from qlayers.backend import Tensor
 from qlayers.checks import check_choice, check_optional_count
 from qlayers.functional import straight_through
-from qlayers.masks import mask_codes, repeat_valid
+from qlayers.masks import mask_codes
 from qlayers.quantizers.base import BaseQuantizer, batch_mean
 from qlayers.quantizers.codebook import Codebook
 from qlayers.schedules import Schedulable
@@ -61,7 +61,7 @@ class NearestCodeQuantizer(BaseQuantizer):
         weights = self._sample_weights(mask, x)
         learns = self.learns(training)
         if learns:
-            self._codebook.start(self._unmasked(x, weights))
+            self._codebook.start(x, weights)
         codes = self._codes(x)
         z = self._values_of(ops.maximum(codes, 0))
         self._add_loss_of("quantize", ops.stop_gradient(x) - z, weights)
@@ -70,14 +70,6 @@ class NearestCodeQuantizer(BaseQuantizer):
             masked = {} if weights is None else {"weights": weights}
             self._codebook.update(mask_codes(codes, weights), x, **masked)
         return self._finish(self._with_gradient(x, z), codes, training, weights)
-
-    def _unmasked(self, x: Tensor, weights: Tensor | None) -> Tensor:
-        """Inputs of the same shape, with unmasked ones in place of those masked."""
-        if weights is None:
-            return x
-        rows = ops.reshape(x, (-1, x.shape[-1]))
-        rows = repeat_valid(rows, ops.reshape(weights, (-1,)))
-        return ops.reshape(rows, ops.shape(x))
 
     def _with_gradient(self, x: Tensor, z: Tensor) -> Tensor:
         """Returns `z` with the gradient that reaches the inputs."""

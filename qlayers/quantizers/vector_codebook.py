@@ -50,17 +50,25 @@ class VectorCodebook(Codebook):
     def is_moved(self) -> bool:
         return self._starts_from_data or super().is_moved
 
-    def start(self, inputs: Tensor) -> None:
+    def start(self, inputs: Tensor, weights: Tensor | None = None) -> None:
         if not self._starts_from_data or 0 in inputs.shape:
             return
         rows, num_codes, code_dim = self.shape
         samples = ops.reshape(ops.stop_gradient(inputs), (-1, code_dim))
-        samples = gather_samples(samples)
-        is_finite = ops.all(ops.abs(samples) < LARGEST)
+        if weights is None:
+            counts = ops.ones_like(samples[:, 0])
+        else:
+            slots = inputs.shape[-1] // code_dim
+            counts = ops.repeat(ops.reshape(weights, (-1,)), slots)
+        samples, counts = gather_samples(samples), gather_samples(counts)
+        is_bad = ops.any(ops.logical_not(ops.abs(samples) < LARGEST), axis=-1)
+        is_finite = ops.logical_and(
+            ops.sum(counts) > 0, ops.sum(ops.where(is_bad, counts, 0.0)) == 0
+        )
         is_due = ops.logical_and(self.is_started < 0.5, is_finite)
         means = ops.cond(
             is_due,
-            lambda: k_means(samples, num_codes, seed=self._seed),
+            lambda: k_means(samples, num_codes, seed=self._seed, weights=counts),
             lambda: ops.stop_gradient(self.table[0]),
         )
         self.place(ops.broadcast_to(is_due, (rows, num_codes)), means[None])
