@@ -72,8 +72,10 @@ class SelfSizingQuantizer(LatentQuantizer):
             aggregation="mean",
         )
 
-    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
-        outputs = super().call(inputs, training=training)
+    def call(
+        self, inputs: Tensor, training: bool | None = None, mask: Tensor | None = None
+    ) -> Tensor:
+        outputs = super().call(inputs, training=training, mask=mask)
         counts = ops.sum(ops.cast(self._is_available, "float32"), axis=-1)
         active = ops.cast(counts > 1.5, "float32")
         self._trackers["active_latents"].update_state(ops.sum(active))
