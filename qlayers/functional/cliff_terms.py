@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -10,6 +11,7 @@ from keras import ops
 from qlayers.backend import Tensor, as_float32
 from qlayers.functional.random_order import random_order
 from qlayers.functional.standardize import standardize
+from qlayers.masks import log_weights, total_weight, valid_first, weighted_mean
 
 # Densities below this count as 0 in entropies.
 _TINY = 1e-30
@@ -28,6 +30,7 @@ def cliff_terms(
     terms: Sequence[str] = TERMS,
     conditions: Tensor | None = None,
     uniform_points: Tensor | None = None,
+    weights: Tensor | None = None,
 ) -> dict[str, Tensor]:
     r"""Encourages steep, axis-aligned steps in the density of latents.
 
@@ -63,6 +66,8 @@ def cliff_terms(
         conditions: Indices of the conditioning samples. Default: random ones.
         uniform_points: Points that estimate the expectation in `uniform`. Default:
             random draws from the uniform distribution.
+        weights: Weights of the samples, `(samples,)`, 0 for those to leave out.
+            Default: all alike.
 
     Returns:
         One scalar, in nats, for each of `terms`.
@@ -78,28 +83,42 @@ def cliff_terms(
         Barin-Pacela et al. 2025, Quantized Disentanglement: A Practical Approach,
         equations 1 to 7 and appendix B.
     """
-    u = ops.transpose(standardize(z))
+    u = ops.transpose(standardize(z, weights))
     values = {}
     if "univariate" in terms or "bivariate" in terms:
         grid = np.linspace(-grid_limit, grid_limit, num_grid, dtype="float32")
         step = 2.0 * grid_limit / num_grid
         slopes = kernel_slopes(u, grid, bandwidth)
+        if weights is not None:
+            slopes = slopes * weights
     if "univariate" in terms:
         density = _normalized(ops.abs(ops.sum(slopes, axis=-1)), step)
         values["univariate"] = ops.sum(_entropy(density, step))
     if "bivariate" in terms:
         if conditions is None:
-            conditions = random_order(ops.shape(u)[1], seed)[:num_conditions]
+            conditions = _random_conditions(u, num_conditions, seed, weights)
         heights = kernel_heights(u, ops.take(u, conditions, axis=1), bandwidth)
-        values["bivariate"] = _bivariate(slopes, heights, step)
+        chosen = None if weights is None else ops.take(weights, conditions, axis=0)
+        values["bivariate"] = _bivariate(slopes, heights, step, chosen)
     if "uniform" in terms:
         if uniform_points is None:
             uniform_points = keras.random.uniform(
                 (num_grid,), -_HALF_WIDTH, _HALF_WIDTH, seed=seed
             )
         points = as_float32(ops.convert_to_tensor(uniform_points))
-        values["uniform"] = _uniform_divergence(u, points, bandwidth)
+        values["uniform"] = _uniform_divergence(u, points, bandwidth, weights)
     return values
+
+
+def _random_conditions(
+    u: Tensor, num_conditions: int, seed: Any, weights: Tensor | None
+) -> Tensor:
+    order = random_order(ops.shape(u)[1], seed)
+    if weights is not None:
+        # Of samples to leave out none, as long as there are others.
+        shuffled = ops.take(weights, order, axis=0)
+        order = ops.take(order, valid_first(shuffled), axis=0)
+    return order[:num_conditions]
 
 
 def kernel_slopes(u: Tensor, grid: Tensor, bandwidth: float) -> Tensor:
@@ -141,7 +160,9 @@ def _scaled_offsets(u: Tensor, points: Tensor, bandwidth: float) -> Tensor:
     return ops.expand_dims(u * scale, 1) - ops.expand_dims(points * scale, -1)
 
 
-def _bivariate(slopes: Tensor, heights: Tensor, step: float) -> Tensor:
+def _bivariate(
+    slopes: Tensor, heights: Tensor, step: float, weights: Tensor | None
+) -> Tensor:
     n, num_grid = slopes.shape[:2]
     num_samples = ops.shape(slopes)[2]
     slopes = ops.reshape(slopes, (n * num_grid, num_samples))
@@ -150,8 +171,9 @@ def _bivariate(slopes: Tensor, heights: Tensor, step: float) -> Tensor:
     # Entry (i, k, j, m): dp(z_i, z_j)/dz_i at grid point k, given zeta_m of latent j.
     magnitude = ops.abs(ops.reshape(joint_slopes, (n, num_grid, n, -1)))
     density = _normalized(magnitude, step)
-    mean_entropy = ops.mean(_entropy(density, step), axis=-1)
-    divergence = _entropy(ops.mean(density, axis=-1), step) - mean_entropy
+    mean_entropy = weighted_mean(_entropy(density, step), weights, axis=-1)
+    mean_density = weighted_mean(density, weights, axis=-1)
+    divergence = _entropy(mean_density, step) - mean_entropy
     return ops.sum(divergence) - ops.sum(ops.diagonal(divergence))
 
 
@@ -169,10 +191,15 @@ def _entropy(density: Tensor, step: float) -> Tensor:
     return -step * ops.sum(density * log_density, axis=1)
 
 
-def _uniform_divergence(u: Tensor, points: Tensor, bandwidth: float) -> Tensor:
+def _uniform_divergence(
+    u: Tensor, points: Tensor, bandwidth: float, weights: Tensor | None
+) -> Tensor:
     offset = _scaled_offsets(u, ops.expand_dims(points, 0), bandwidth)
-    log_count = ops.log(ops.cast(ops.shape(u)[1], "float32"))
+    log_count = ops.log(total_weight(ops.transpose(u), weights))
     log_norm = 0.5 * math.log(2.0 * math.pi) + math.log(bandwidth)
-    log_density = ops.logsumexp(-ops.square(offset), axis=-1)
+    log_kernels = -ops.square(offset)
+    if weights is not None:
+        log_kernels = log_kernels + log_weights(weights)
+    log_density = ops.logsumexp(log_kernels, axis=-1)
     cross_entropy = log_count + log_norm - ops.mean(log_density, axis=-1)
     return ops.sum(cross_entropy - math.log(2.0 * _HALF_WIDTH))

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from qlayers.backend import Tensor, as_float32
+from qlayers.masks import fill_masked, total_weight
 
 # Keeps trim * count from falling below a whole number by rounding.
 _ROUNDING = 1e-6
@@ -15,6 +16,7 @@ def independent_support(
     trim: float = 0.01,
     seed: "int | keras.random.SeedGenerator | None" = None,
     points: Tensor | None = None,
+    weights: Tensor | None = None,
 ) -> Tensor:
     """Distance from the farthest point of the latents' box to the nearest sample.
 
@@ -30,6 +32,8 @@ def independent_support(
         trim: Fraction of values left out at each end, and of the farthest points.
         seed: Integer or `keras.random.SeedGenerator`.
         points: Numbers in [0, 1), `(num_samples, n)`, to use instead of random ones.
+        weights: Weights of the samples, `(samples,)`, 0 for those to leave out.
+            Default: all alike.
 
     Returns:
         Scalar.
@@ -44,12 +48,20 @@ def independent_support(
         Wang and Jordan 2021, Desiderata for Representation Learning: A Causal
         Perspective, section 4.
     """
-    unit = _to_unit_interval(as_float32(ops.convert_to_tensor(z)))
+    z = as_float32(ops.convert_to_tensor(z))
+    if weights is not None:
+        z = fill_masked(z, weights)
+    unit = _to_unit_interval(z)
     count, n = ops.shape(unit)[0], unit.shape[-1]
     if points is None:
         points = keras.random.uniform((num_samples, n), seed=seed)
     points = as_float32(ops.convert_to_tensor(points))
-    order = ops.argsort(ops.stop_gradient(unit), axis=0)
+    keys = ops.stop_gradient(unit)
+    if weights is not None:
+        count = ops.cast(total_weight(z, weights), "int32")
+        # Samples to leave out come after all others.
+        keys = ops.where(ops.expand_dims(weights, -1) > 0, keys, 2.0)
+    order = ops.argsort(keys, axis=0)
     ordered = ops.take_along_axis(unit, order, axis=0)
     rank = _trimmed(trim, count)
     lowest = ops.take(ordered, rank, axis=0)

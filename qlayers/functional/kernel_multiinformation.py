@@ -8,6 +8,7 @@ from keras import ops
 from qlayers.backend import Tensor, as_float32
 from qlayers.checks import check_number
 from qlayers.functional.standardize import deviations, standard_deviation
+from qlayers.masks import log_weights, total_weight, weighted_mean
 
 # Distances in bandwidths are cut here: exp(-x^2) is 0 long before, and the square of
 # a larger number would overflow.
@@ -18,6 +19,7 @@ def kernel_multiinformation(
     z: Tensor,
     scale: Tensor | None = None,
     bandwidth: str | float = "silverman",
+    weights: Tensor | None = None,
 ) -> Tensor:
     r"""Kernel estimate of the multiinformation (total correlation) of latents.
 
@@ -40,6 +42,8 @@ def kernel_multiinformation(
         scale: Standard deviation of each latent, `(n,)`; of the continuous latents if
             `z` is quantized. Default: that of `z`. Not used with a fixed bandwidth.
         bandwidth: `"silverman"`, or a number for fixed smoothing (naive Tripod).
+        weights: Weights of the samples, `(samples,)`, 0 for those to leave out.
+            Default: all alike.
 
     Returns:
         Scalar, in nats.
@@ -55,20 +59,26 @@ def kernel_multiinformation(
     """
     check_bandwidth(bandwidth)
     z = as_float32(ops.convert_to_tensor(z))
-    num_samples, n = ops.shape(z)[0], z.shape[-1]
+    num_samples, n = total_weight(z, weights), z.shape[-1]
     if isinstance(bandwidth, str):
-        scale = standard_deviation(z) if scale is None else as_float32(scale)
+        scale = (
+            standard_deviation(z, 0.0, weights) if scale is None else as_float32(scale)
+        )
         unit = ops.where(scale > 0, scale, ops.ones_like(scale))
         log_smoothing = _log_silverman(num_samples, n)
     else:
         unit, log_smoothing = float(bandwidth), 0.0
-    u = ops.clip(deviations(z) / unit, -_FAR, _FAR)
+    u = ops.clip(deviations(z, weights) / unit, -_FAR, _FAR)
     half_squares = -0.5 * ops.square(ops.expand_dims(u, 1) - ops.expand_dims(u, 0))
     sharpened = ops.sum(half_squares, axis=-1) * ops.exp(-2.0 * log_smoothing)
+    if weights is not None:
+        neighbours = log_weights(weights)
+        sharpened = sharpened + neighbours
+        half_squares = half_squares + ops.expand_dims(neighbours, -1)
     log_joint = ops.logsumexp(sharpened, axis=1)
     log_marginals = ops.sum(ops.logsumexp(half_squares, axis=1), axis=-1)
     constant = (n - 1) * _log(num_samples) - n * log_smoothing
-    return ops.mean(log_joint - log_marginals) + constant
+    return weighted_mean(log_joint - log_marginals, weights) + constant
 
 
 def check_bandwidth(bandwidth: str | float) -> str | float:

@@ -5,6 +5,7 @@ import math
 from keras import ops
 
 from qlayers.backend import Tensor, as_float32
+from qlayers.masks import fill_masked, log_weights, total_weight, weighted_mean
 
 _LOG_2PI = math.log(2.0 * math.pi)
 # Deviations in posterior scales are cut here so that their squares stay finite.
@@ -12,7 +13,11 @@ _FAR = 1e15
 
 
 def minibatch_total_correlation(
-    z: Tensor, mean: Tensor, scale: Tensor, dataset_size: int
+    z: Tensor,
+    mean: Tensor,
+    scale: Tensor,
+    dataset_size: int,
+    weights: Tensor | None = None,
 ) -> dict[str, Tensor]:
     """Minibatch-weighted estimates of mutual information, total correlation and KL.
 
@@ -35,6 +40,8 @@ def minibatch_total_correlation(
         mean: Means of the posteriors, `(samples, n)`.
         scale: Standard deviations of the posteriors, `(samples, n)`.
         dataset_size: Number of samples in the training set.
+        weights: Weights of the samples, `(samples,)`, 0 for those to leave out.
+            Default: all alike.
 
     Returns:
         `mutual_information`, `total_correlation` and `dimension_kl`, in nats.
@@ -50,18 +57,25 @@ def minibatch_total_correlation(
         appendix C.1; Hsu et al. 2024, equation 6.
     """
     z, mean, scale = (as_float32(ops.convert_to_tensor(x)) for x in (z, mean, scale))
-    log_count = ops.log(ops.cast(ops.shape(z)[0], "float32"))
+    if weights is not None:
+        z, mean, scale = (fill_masked(x, weights) for x in (z, mean, scale))
+    log_count = ops.log(total_weight(z, weights))
     log_own = ops.sum(_log_normal(z, mean, scale), axis=-1)
     # Entry (b, a, j): the density of sample b, latent j, under the posterior of a.
     log_pairs = _log_normal(ops.expand_dims(z, 1), mean, scale)
-    log_joint = ops.logsumexp(ops.sum(log_pairs, axis=-1), axis=1) - log_count
+    of_pairs = ops.sum(log_pairs, axis=-1)
+    if weights is not None:
+        posteriors = log_weights(weights)
+        of_pairs = of_pairs + posteriors
+        log_pairs = log_pairs + ops.expand_dims(posteriors, -1)
+    log_joint = ops.logsumexp(of_pairs, axis=1) - log_count
     log_marginals = ops.sum(ops.logsumexp(log_pairs, axis=1) - log_count, axis=-1)
     log_prior = -0.5 * ops.sum(ops.square(z) + _LOG_2PI, axis=-1)
     shift = math.log(dataset_size)
     return {
-        "mutual_information": ops.mean(log_own - log_joint) + shift,
-        "total_correlation": ops.mean(log_joint - log_marginals),
-        "dimension_kl": ops.mean(log_marginals - log_prior),
+        "mutual_information": weighted_mean(log_own - log_joint, weights) + shift,
+        "total_correlation": weighted_mean(log_joint - log_marginals, weights),
+        "dimension_kl": weighted_mean(log_marginals - log_prior, weights),
     }
 
 

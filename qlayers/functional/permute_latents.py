@@ -4,10 +4,13 @@ import keras
 from keras import ops
 
 from qlayers.backend import Tensor
+from qlayers.masks import valid_first
 
 
 def permute_latents(
-    z: Tensor, seed: "int | keras.random.SeedGenerator | None" = None
+    z: Tensor,
+    seed: "int | keras.random.SeedGenerator | None" = None,
+    weights: Tensor | None = None,
 ) -> Tensor:
     """Shuffles each latent over the batch, independently of the others.
 
@@ -15,6 +18,8 @@ def permute_latents(
         z: Latents of shape `(samples, n)`, or `(samples, n, group)` for latents that
             are vectors (such as one-hot codes): a vector moves as a whole.
         seed: Integer or `keras.random.SeedGenerator`.
+        weights: Weights of the samples, `(samples,)`. Those of weight 0 get and give
+            nothing: the others are shuffled among themselves. Default: all alike.
 
     Returns:
         Tensor of the shape of `z`; every latent holds the values it held before.
@@ -35,7 +40,14 @@ def permute_latents(
             f"(samples, n, group). Received shape {tuple(z.shape)}."
         )
     num_samples, n = ops.shape(z)[0], z.shape[1]
-    order = ops.argsort(keras.random.uniform((num_samples, n), seed=seed), axis=0)
+    keys = keras.random.uniform((num_samples, n), seed=seed)
+    if weights is not None:
+        # Samples to leave out come last, and after the ranks of all others.
+        keys = ops.where(ops.expand_dims(weights, -1) > 0, keys, 2.0)
+    order = ops.argsort(keys, axis=0)
+    if weights is not None:
+        rank = ops.argsort(valid_first(weights))
+        order = ops.take(order, rank, axis=0)
     # Cell (row, j) of the batch laid out flat is number row * n + j.
     cells = ops.cast(order, "int32") * n + ops.arange(n, dtype="int32")
     flat = ops.reshape(z, (-1, *z.shape[2:]))

@@ -54,8 +54,8 @@ class ActivityEnergy(LatentRegularizer):
             if not self.is_off(f"{term}_weight"):
                 self.track_terms(term)
 
-    def add_terms(self, z: Tensor) -> None:
-        values = activity_energy(z)
+    def add_terms(self, z: Tensor, weights: Tensor | None = None) -> None:
+        values = activity_energy(z, weights)
         self.add_weighted(
             {name: v for name, v in values.items() if not self.is_off(f"{name}_weight")}
         )

@@ -1,6 +1,7 @@
 """What all regularizers share."""
 
 import abc
+import inspect
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -10,6 +11,7 @@ from keras import ops
 
 from qlayers.backend import Tensor, as_float32, is_eager
 from qlayers.checks import check_last_axis
+from qlayers.masks import fill_masked, refuse_mask, weights_of_mask
 from qlayers.regularizers.replicas import gather_samples
 from qlayers.signals import Signal
 from qlayers.term_layer import TermLayer
@@ -64,24 +66,28 @@ class BaseRegularizer(TermLayer):
         is_wanted = bool(training) or self.at_inference
         return is_wanted and not all(self.is_off(name) for name in weights)
 
-    def own_samples(self, x: Tensor, last_axes: int = 1) -> Tensor:
+    def own_samples(
+        self, x: Tensor, last_axes: int = 1, weights: Tensor | None = None
+    ) -> Tensor:
         """This replica's float32 samples, `(samples, ...)`.
 
-        All axes but the `last_axes` last ones are samples. Values that are not finite
-        raise a ValueError in eager mode.
+        All axes but the `last_axes` last ones are samples. Those of weight 0 are
+        replaced by others. Values that are not finite raise a ValueError in eager mode.
         """
-        x = as_float32(x)
+        x = ops.reshape(as_float32(x), (-1, *x.shape[-last_axes:]))
+        if weights is not None:
+            x = fill_masked(x, weights)
         if is_eager(x) and not bool(ops.all(ops.isfinite(x))):
             raise ValueError(
                 f"{type(self).__name__} '{self.name}' received latents with NaN or "
                 "infinity, of which it cannot take batch statistics. Look for a "
                 "diverging loss or a division by zero in the layers before it."
             )
-        return ops.reshape(x, (-1, *x.shape[-last_axes:]))
+        return x
 
-    def global_samples(self, x: Tensor) -> Tensor:
+    def global_samples(self, x: Tensor, weights: Tensor | None = None) -> Tensor:
         """float32 samples of all replicas together, `(samples, n)`."""
-        return gather_samples(self.own_samples(x))
+        return gather_samples(self.own_samples(x, weights=weights))
 
     def named(self, others: tuple[Any, ...], by_name: dict[str, Any]) -> dict[str, Any]:
         """Call arguments after the first, by signal; those that are None left out."""
@@ -108,31 +114,63 @@ class LatentRegularizer(BaseRegularizer, abc.ABC):
     """Base of the regularizers that return their first input as it is.
 
     A subclass names its weights in `weight_names`, the signals that it wants in `reads`
-    and `may_read`, and implements `add_terms`.
+    and `may_read`, and implements `add_terms`. If that takes `weights`, the layer
+    supports masks: masked samples get the weight 0. Otherwise a mask is refused.
     """
 
     weight_names: tuple[str, ...] = ("weight",)
+    # Last axes of the first input that belong to one sample.
+    sample_axes: int = 1
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
         check_last_axis(type(self).__name__, input_shape, multiple_of=1)
         self.build_step()
 
     def call(
-        self, z: Tensor, *others: Tensor, training: bool | None = None, **by_name: Any
+        self,
+        z: Tensor,
+        *others: Tensor,
+        training: bool | None = None,
+        mask: Tensor | None = None,
+        z_mask: Tensor | None = None,
+        **by_name: Any,
     ) -> Tensor:
+        # Keras calls the mask of the only argument `mask`, of the first of several
+        # `z_mask`.
         others_by_name = self.named(others, by_name)
         if self.applies(training, *self.weight_names):
-            samples = {k: self.samples_of(v) for k, v in others_by_name.items()}
-            self.add_terms(self.samples_of(z), **samples)
+            weights = self._weights_of(z, z_mask if mask is None else mask)
+            samples = {
+                k: self.samples_of(v, weights) for k, v in others_by_name.items()
+            }
+            first = self.samples_of(z, weights)
+            if weights is not None:
+                samples["weights"] = self.gathered_weights(weights)
+            self.add_terms(first, **samples)
         self.advance_step(training)
         return z
+
+    def _weights_of(self, z: Tensor, mask: Tensor | None) -> Tensor | None:
+        """Weights of this replica's samples, `(samples,)`, or None without a mask."""
+        if "weights" not in inspect.signature(self.add_terms).parameters:
+            refuse_mask(self, mask)
+        weights = weights_of_mask(type(self).__name__, mask, z, self.sample_axes)
+        return None if weights is None else ops.reshape(weights, (-1,))
 
     def compute_output_spec(self, z: Tensor, *args: Any, **kwargs: Any) -> Any:
         return keras.KerasTensor(z.shape, dtype=z.dtype)
 
-    def samples_of(self, x: Tensor) -> Tensor:
+    def samples_of(self, x: Tensor, weights: Tensor | None = None) -> Tensor:
         """What `add_terms` gets of a call argument: the global batch's samples."""
-        return self.global_samples(x)
+        return self.global_samples(x, weights)
+
+    def gathered_weights(self, weights: Tensor) -> Tensor:
+        """The weights of the samples that `add_terms` gets."""
+        return gather_samples(weights)
 
     @abc.abstractmethod
     def add_terms(self, *args: Any, **kwargs: Any) -> None:

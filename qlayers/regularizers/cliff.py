@@ -82,7 +82,7 @@ class Cliff(LatentRegularizer):
             return []
         return [term for term in TERMS if not self.is_off(f"{term}_weight")]
 
-    def add_terms(self, z: Tensor) -> None:
+    def add_terms(self, z: Tensor, weights: Tensor | None = None) -> None:
         values = cliff_terms(
             z,
             bandwidth=self.bandwidth,
@@ -91,6 +91,7 @@ class Cliff(LatentRegularizer):
             num_conditions=self.num_conditions,
             seed=self.seed_generator,
             terms=self._active_terms(),
+            weights=weights,
         )
         self.add_weighted(values, scale=self.value_of("weight"))
 

@@ -60,7 +60,8 @@ class HausdorffFactorizedSupport(LatentRegularizer):
                 f"least two. Received an input of shape {tuple(input_shape)}."
             )
 
-    def add_terms(self, z: Tensor) -> None:
+    def add_terms(self, z: Tensor, weights: Tensor | None = None) -> None:
+        # Copies stand for masked samples: the set of values is the same.
         value = hausdorff_factorized_support(
             z, self.num_pairs, seed=self.seed_generator
         )

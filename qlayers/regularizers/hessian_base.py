@@ -19,6 +19,7 @@ from qlayers.functional.hessian_penalty import (
 )
 from qlayers.functional.random_order import random_order
 from qlayers.functional.standardize import standard_deviation
+from qlayers.masks import refuse_mask
 from qlayers.regularizers.base import BaseRegularizer
 from qlayers.regularizers.replicas import (
     gather_samples,
@@ -135,9 +136,16 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         )
 
     def call(
-        self, z: Tensor, *others: Tensor, training: bool | None = None, **by_name: Any
+        self,
+        z: Tensor,
+        *others: Tensor,
+        training: bool | None = None,
+        mask: Tensor | None = None,
+        z_mask: Tensor | None = None,
+        **by_name: Any,
     ) -> Any:
         """Adds the penalty if it applies, and returns `decoder(z)`."""
+        refuse_mask(self, z_mask if mask is None else mask)
         others_by_name = self.named(others, by_name)
         if self.applies(training, "weight"):
             self._add_penalty(z, others_by_name.get("continuous"), bool(training))

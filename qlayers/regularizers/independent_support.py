@@ -61,9 +61,13 @@ class IndependentSupport(LatentRegularizer):
         if not self.is_off("weight"):
             self.track_terms("support_gap")
 
-    def add_terms(self, z: Tensor) -> None:
+    def add_terms(self, z: Tensor, weights: Tensor | None = None) -> None:
         value = independent_support(
-            z, self.num_samples, self.trim, seed=self.seed_generator
+            z,
+            self.num_samples,
+            self.trim,
+            seed=self.seed_generator,
+            weights=weights,
         )
         self.add_term("support_gap", value, self.value_of("weight"))
 

@@ -73,8 +73,10 @@ class MinibatchTotalCorrelation(LatentRegularizer):
         if not all(self.is_off(name) for name in self.weight_names):
             self.track_terms(*_WEIGHT_OF)
 
-    def add_terms(self, z: Tensor, mean: Tensor, scale: Tensor) -> None:
-        values = minibatch_total_correlation(z, mean, scale, self.dataset_size)
+    def add_terms(
+        self, z: Tensor, mean: Tensor, scale: Tensor, weights: Tensor | None = None
+    ) -> None:
+        values = minibatch_total_correlation(z, mean, scale, self.dataset_size, weights)
         for name, value in values.items():
             self.add_term(name, value, self.value_of(_WEIGHT_OF[name]))
 

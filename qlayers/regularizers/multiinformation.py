@@ -66,9 +66,16 @@ class KernelMultiinformation(LatentRegularizer):
         if not self.is_off("weight"):
             self.track_terms("multiinformation")
 
-    def add_terms(self, z: Tensor, continuous: Tensor | None = None) -> None:
-        scale = None if continuous is None else standard_deviation(continuous)
-        value = kernel_multiinformation(z, scale, self.bandwidth)
+    def add_terms(
+        self,
+        z: Tensor,
+        continuous: Tensor | None = None,
+        weights: Tensor | None = None,
+    ) -> None:
+        scale = None
+        if continuous is not None:
+            scale = standard_deviation(continuous, 0.0, weights)
+        value = kernel_multiinformation(z, scale, self.bandwidth, weights)
         self.add_term("multiinformation", value, self.value_of("weight"))
 
     def get_config(self) -> dict[str, Any]:

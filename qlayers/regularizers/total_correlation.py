@@ -10,6 +10,7 @@ from keras import ops
 from qlayers.backend import Tensor
 from qlayers.checks import check_count, check_number
 from qlayers.functional.permute_latents import permute_latents
+from qlayers.masks import share_of_weights, weighted_mean
 from qlayers.regularizers.base import LatentRegularizer
 from qlayers.regularizers.replicas import (
     gather_samples,
@@ -85,6 +86,7 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
         self.hidden_units = [check_count("hidden_units", u) for u in hidden_units]
         self.negative_slope = check_number("negative_slope", negative_slope)
         self.one_hot = bool(one_hot)
+        self.sample_axes = 2 if self.one_hot else 1
         self.reads = ("assignments",) if self.one_hot else ("latents",)
         self.trains_itself = bool(trains_itself)
         self.kernel_initializer = kernel_initializer
@@ -144,16 +146,18 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
         """The discriminator's weights, for an optimizer of their own."""
         return [*self.kernels, *self.biases]
 
-    def add_terms(self, own: Tensor) -> None:
-        share = share_of_samples(own)
-        estimate = share * ops.mean(self._log_ratio(own, frozen=True))
+    def add_terms(self, own: Tensor, weights: Tensor | None = None) -> None:
+        share = share_of_samples(own) if weights is None else share_of_weights(weights)
+        ratio = self._log_ratio(own, frozen=True)
+        estimate = share * weighted_mean(ratio, weights)
         self.add_term("total_correlation", estimate, self.value_of("weight"))
         if self.trains_itself:
             of_all = ops.stop_gradient(gather_samples(own))
+            all_weights = None if weights is None else gather_samples(weights)
             permuted = part_of_replica(
-                permute_latents(of_all, self.seed_generator), own
+                permute_latents(of_all, self.seed_generator, all_weights), own
             )
-            loss = share * self.discriminator_loss(own, permuted)
+            loss = share * self.discriminator_loss(own, permuted, weights)
             self.add_term("discriminator_loss", loss, 1.0)
 
     def log_density_ratio(self, z: Tensor) -> Tensor:
@@ -164,7 +168,9 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
         """
         return self._log_ratio(self.samples_of(z), frozen=True)
 
-    def discriminator_loss(self, z: Tensor, z_permuted: Tensor) -> Tensor:
+    def discriminator_loss(
+        self, z: Tensor, z_permuted: Tensor, weights: Tensor | None = None
+    ) -> Tensor:
         """Half the sum of the cross-entropies of latents and permuted latents.
 
         Gradients flow to the discriminator alone.
@@ -172,16 +178,22 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
         Args:
             z: Latents, of the shape that the layer is called on.
             z_permuted: Latents from `qlayers.functional.permute_latents`.
+            weights: Weights of the samples, `(samples,)`. Default: all alike.
         """
         # With two logits, -log softmax(D)_0 is softplus(D_1 - D_0).
         of_joint = self._log_ratio(ops.stop_gradient(self.samples_of(z)))
         of_product = self._log_ratio(ops.stop_gradient(self.samples_of(z_permuted)))
         as_joint, as_product = ops.softplus(-of_joint), ops.softplus(of_product)
-        return 0.5 * (ops.mean(as_joint) + ops.mean(as_product))
+        return 0.5 * (
+            weighted_mean(as_joint, weights) + weighted_mean(as_product, weights)
+        )
 
-    def samples_of(self, x: Tensor) -> Tensor:
+    def samples_of(self, x: Tensor, weights: Tensor | None = None) -> Tensor:
         # This replica's own: each estimates the ratio of its samples.
-        return self.own_samples(x, last_axes=2 if self.one_hot else 1)
+        return self.own_samples(x, self.sample_axes, weights)
+
+    def gathered_weights(self, weights: Tensor) -> Tensor:
+        return weights
 
     def _log_ratio(self, samples: Tensor, frozen: bool = False) -> Tensor:
         if not self.kernels:
