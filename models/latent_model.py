@@ -8,10 +8,9 @@ import numpy as np
 from keras import ops
 
 from models.assembly import Assembly
-from models.reconstruction import Reconstruction, to_float_images
+from models.reconstruction import Reconstruction, to_float_images, to_unit_images
 from models.supervision import Supervision
 from qlayers.backend import Tensor, num_replicas
-from qlayers.pixels import to_unit_range
 from qlayers.quantizers.base import BaseQuantizer
 
 _BATCH = 256
@@ -148,7 +147,7 @@ class LatentModel(keras.Model):
 
     def encode(self, images: Any, batch_size: int = _BATCH) -> np.ndarray:
         """Latents of images as the metrics want them, without noise."""
-        return self._in_batches(self.encoder, to_unit_range(images), batch_size)
+        return self._in_batches(self.encoder, to_unit_images(images), batch_size)
 
     def codes(self, images: Any, batch_size: int = _BATCH) -> np.ndarray:
         """Integer codes of images; for models with a quantizer."""
@@ -157,7 +156,7 @@ class LatentModel(keras.Model):
         def codes_of(batch: Tensor) -> Tensor:
             return quantizer.codes(self.quantizer_inputs(batch))
 
-        return self._in_batches(codes_of, to_unit_range(images), batch_size)
+        return self._in_batches(codes_of, to_unit_images(images), batch_size)
 
     def decode(self, latents: Any, batch_size: int = _BATCH) -> np.ndarray:
         """Images in [0, 1] of latents."""

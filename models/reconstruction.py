@@ -4,11 +4,18 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import keras
+import numpy as np
 from keras import ops
 
-from qlayers.backend import Tensor, as_float32
+from qlayers.backend import Tensor, as_float32, is_eager
 from qlayers.checks import check_choice
+from qlayers.pixels import to_unit_range
 
+# Augmentation may leave [0, 1] a little; nothing but bytes goes beyond this.
+_BRIGHTEST = 2.0
+_RANGE = (
+    "Images must be in [0, 1], or uint8 from 0 to 255: divide by 255, or cast to uint8."
+)
 ReconstructionKind = Literal["bce", "mse"]
 Reduction = Literal["mean", "sum"]
 
@@ -67,4 +74,37 @@ def to_float_images(images: Any) -> Tensor:
     dtype = keras.backend.standardize_dtype(images.dtype)
     if dtype == "uint8":
         return ops.cast(images, "float32") / 255.0
-    return as_float32(images)
+    images = as_float32(images)
+    _check_unit_range(images)
+    return images
+
+
+def to_unit_images(images: Any) -> np.ndarray:
+    """Arrays of images as float32 in [0, 1]; floats from 0 to 255 raise."""
+    array = to_unit_range(images)
+    if array.ndim == 4 and array.size:
+        _refuse(float(np.max(array)))
+    return array
+
+
+def _check_unit_range(images: Tensor) -> None:
+    """Raises, or has TensorFlow's step raise, for images from 0 to 255.
+
+    What is compiled by XLA or JAX runs unchecked. Points, which are no images, may lie
+    anywhere.
+    """
+    if isinstance(images, keras.KerasTensor) or len(images.shape) != 4:
+        return
+    if is_eager(images):
+        to_unit_images(ops.convert_to_numpy(images))
+    elif keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        largest = tf.reduce_max(images)
+        message = [_RANGE, "Received values up to", largest]
+        tf.debugging.Assert(largest <= _BRIGHTEST, message)
+
+
+def _refuse(largest: float) -> None:
+    if largest > _BRIGHTEST:
+        raise ValueError(f"{_RANGE} Received values up to {largest:g}.")

@@ -42,6 +42,8 @@ class MetricView(keras.metrics.Metric):
         metric = self.__dict__["_shown"]
         if _are_readable(metric.variables):
             return metric.result()
+        if not getattr(metric, "is_counted", True):
+            return {}
         names = getattr(metric, "result_names", None)
         return np.nan if names is None else dict.fromkeys(names(), np.nan)
 

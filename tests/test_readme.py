@@ -88,7 +88,13 @@ def test_every_block_is_run():
     languages = [kind for kind, _ in _BLOCK.findall(README)]
     assert set(languages) == {"python", "bash"}
     assert languages.count("python") == sum(map(len, PYTHON.values()))
-    tested = {"Ten lines", "Recipes", "TensorBoard", "Scores on your own arrays"}
+    tested = {
+        "Ten lines",
+        "A tokenizer in twenty lines",
+        "Recipes",
+        "TensorBoard",
+        "Scores on your own arrays",
+    }
     assert set(PYTHON) == {*tested, "Add a layer", "Add a method", "Add a dataset"}
 
 
@@ -108,6 +114,40 @@ def test_ten_lines(tmp_path, monkeypatch):
     x = np.ones((8, 64), "float32")
     model.compile("adamw", "mse")
     assert len(model.fit(x, x, verbose=0).history) > 3
+
+
+def test_the_regularized_decoder_bends(tmp_path, monkeypatch):
+    """A penalty on curvature means nothing where there is none."""
+    names = run_section("Ten lines", tmp_path, monkeypatch)
+    penalty = names["model"].layers[-1]
+    z = np.random.default_rng(0).normal(size=(16, 6)).astype("float32")
+    penalty(z, training=True)
+    assert float(penalty.losses[0]) > 0.1 * penalty.weight
+    middle = penalty.decoder(np.mean(z[:2], axis=0, keepdims=True))
+    ends = np.mean(penalty.decoder(z[:2]), axis=0, keepdims=True)
+    assert not np.allclose(middle, ends, atol=1e-3)
+
+
+def test_tokenizer(tmp_path, monkeypatch):
+    """The second block runs in a new process and finds the codes of the first."""
+    blocks = PYTHON["A tokenizer in twenty lines"]
+    lines = "".join(blocks).splitlines()
+    code = [line for line in lines if line and not line.startswith("import ")]
+    assert len(blocks) == 2 and len(code) <= 20
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(blocks[0], names)
+    show = "print(tokens.numpy().ravel().tolist(), float(keras.ops.sum(image)))"
+    (tmp_path / "second.py").write_text(blocks[1] + show)
+    shown = run_command("python second.py", tmp_path).strip().splitlines()[-1]
+    tokens = names["tokens_of_image"](np.zeros((1, 32, 32, 3), "float32"))
+    image = names["image_of_tokens"](tokens)
+    listed, total = shown.rsplit(" ", 1)
+    assert listed == str(tokens.numpy().ravel().tolist())
+    assert float(total) == pytest.approx(float(np.sum(image)), rel=1e-4)
+    assert image.shape == (1, 32, 32, 3)
+    whole = names["autoencoder"](np.zeros((1, 32, 32, 3), "float32"))
+    np.testing.assert_allclose(image, whole, atol=1e-5)
 
 
 @pytest.mark.parametrize("heading", PYTHON)

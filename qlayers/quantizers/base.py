@@ -92,7 +92,14 @@ class BaseQuantizer(TermLayer, abc.ABC):
             self.usage = CodeUsage(
                 self.codes_per_latent, detail=self.track_usage, name=self.name
             )
+            self.usage.cure = self.idle_cure()
         self.build_step()
+
+    def idle_cure(self) -> str:
+        """What helps if most codes are not used, in a sentence."""
+        if getattr(self, "revive_after", 0) is None:
+            return "Set `revive_after=10`: unused codes then move onto inputs."
+        return "Fewer codes, a smaller learning rate or normalized inputs may help."
 
     def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
         """As in Keras. Values of codes are no size of a network: they never decay."""

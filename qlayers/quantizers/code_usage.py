@@ -1,5 +1,6 @@
 """How evenly, and how many of, the codes of each latent are used."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -7,8 +8,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from qlayers.backend import Tensor
+from qlayers.backend import Tensor, is_eager
 from qlayers.checks import check_choice, check_codes, check_count
+
+# Below this share of codes in use the owner's advice is given,
+_IDLE = 0.1
+# once so many samples for each code have been counted.
+_ENOUGH = 4
 
 
 @keras.saving.register_keras_serializable(package="qlayers")
@@ -52,6 +58,8 @@ class CodeUsage(keras.metrics.Metric):
             )
         self.num_values = tuple(check_count("num_values", m) for m in num_values)
         self.detail = check_choice("detail", detail, ("mean", "per_latent"))
+        # Advice of the layer that owns the metric, for when most codes lie idle.
+        self.cure: str | None = None
         self._width = max(self.num_values)
         self.counts = self.add_variable(
             shape=(len(self.num_values), self._width),
@@ -77,6 +85,25 @@ class CodeUsage(keras.metrics.Metric):
         )
         counts = ops.reshape(counts[:-1], (rows, self._width))
         self.counts.assign(self.counts + counts)
+
+    def reset_state(self) -> None:
+        """Forgets all counts. In `fit` this is the end of what an epoch has counted."""
+        if self.cure is not None and is_eager(self.counts.value):
+            self._warn_if_idle()
+        super().reset_state()
+
+    def _warn_if_idle(self) -> None:
+        """Says once, after the first epoch, that most codes are not used."""
+        counts = ops.convert_to_numpy(self.counts)
+        if counts.sum(axis=1).min() < _ENOUGH * self._width:
+            return
+        used = float(((counts > 0).sum(axis=1) / np.asarray(self.num_values)).mean())
+        if used < _IDLE:
+            warnings.warn(
+                f"'{self.name}' uses {100.0 * used:.2g} % of its codes. {self.cure}",
+                stacklevel=2,
+            )
+        self.cure = None
 
     def perplexity(self) -> Tensor:
         """Perplexity of each latent, shape `(n,)`; 0 before any code was seen."""

@@ -28,6 +28,25 @@ class TermMean(keras.metrics.Mean):
         return ops.where(self.count > 0, mean, ops.full_like(mean, np.nan))
 
 
+class OptionalMean(TermMean):
+    """A running mean that is absent from the logs while nothing has been counted.
+
+    Keras merges a result that is a dict into the logs: an empty one leaves no trace.
+    While a step is being compiled the count is not known; then what the layer did in
+    this very step, which is `is_counted`, decides.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.is_counted = True
+
+    def result(self) -> Tensor | dict[str, Tensor]:
+        is_counted = self.is_counted
+        if is_eager(self.count.value):
+            is_counted = bool(ops.convert_to_numpy(self.count) > 0)
+        return super().result() if is_counted else {}
+
+
 class BaseRegularizer(TermLayer):
     """Base of the regularizers: when they apply, their seed and their batch.
 
@@ -59,12 +78,15 @@ class BaseRegularizer(TermLayer):
 
     def track_terms(self, *names: str) -> None:
         for name in names:
-            self._trackers[name] = TermMean(name=f"{self.name}_{name}")
+            self._trackers[name] = OptionalMean(name=f"{self.name}_{name}")
 
     def applies(self, training: bool | None, *weights: str) -> bool:
         """Whether any of the named weights calls for a term in this call."""
         is_wanted = bool(training) or self.at_inference
-        return is_wanted and not all(self.is_off(name) for name in weights)
+        applies = is_wanted and not all(self.is_off(name) for name in weights)
+        for tracker in self._trackers.values():
+            tracker.is_counted = applies
+        return applies
 
     def own_samples(
         self, x: Tensor, last_axes: int = 1, weights: Tensor | None = None

@@ -27,7 +27,9 @@ class NormalizedHessianPenalty(BaseHessianPenalty):
     gradients flow through everything, `sigma` included. With two perturbations the
     value is noisy and on average far above the share it estimates, which is fine for
     training; `directions="coordinates"` estimates one share for the batch, between 0
-    and 1, with a steadier gradient. A decoder in half precision rounds small
+    and 1, with a steadier gradient. A linear decoder has no second derivatives: its
+    share, 0 / 0, counts as 0, up to a few thousandths that rounding makes of random
+    directions. A decoder in half precision rounds small
     differences away: give it the dtype policy float32. Tracked as
     `<name>_hessian_penalty`.
 

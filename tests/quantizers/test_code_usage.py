@@ -146,3 +146,26 @@ def test_two_replicas_count_the_whole_batch():
     np.testing.assert_allclose(
         history["shared_out_usage"], [share.mean()] * 2, rtol=1e-5
     )
+
+
+def fit_on_zeros(quantizer, epochs=3, num_samples=64):
+    """All inputs are alike: one code of each latent is in use."""
+    model = keras.Sequential([keras.Input((4,)), quantizer, keras.layers.Dense(2)])
+    model.compile("sgd", "mse")
+    x = np.zeros((num_samples, 4), "float32")
+    model.fit(x, x[:, :2], batch_size=16, epochs=epochs, verbose=0)
+
+
+def test_idle_codes_are_told_once_with_the_cure(recwarn):
+    fit_on_zeros(qlayers.LatentQuantizer(16, revive_after=None, name="idle"))
+    told = [str(w.message) for w in recwarn if "'idle' uses" in str(w.message)]
+    assert len(told) == 1 and "\n" not in told[0]
+    assert told[0].startswith("'idle' uses 6.2 % of its codes.")
+    assert "revive_after" in told[0]
+
+
+def test_used_codes_and_short_epochs_are_not_told(recwarn):
+    fit_on_zeros(qlayers.LatentQuantizer(8, name="idle"))  # one of eight
+    fit_on_zeros(qlayers.LatentQuantizer(32, name="idle"))  # two samples for a code
+    fit_on_zeros(qlayers.LatentQuantizer(16, track_usage=None, name="idle"))
+    assert not [w for w in recwarn if "'idle' uses" in str(w.message)]

@@ -128,9 +128,9 @@ def test_raw_values_are_tracked_and_weighted_ones_added():
 
 
 @pytest.mark.backends
-def test_a_term_never_counted_is_nan_not_zero():
+def test_a_term_never_counted_is_absent_not_zero():
     layer = qlayers.KernelMultiinformation(1.0)
-    assert np.isnan(as_float64(layer.metrics[0].result()))
+    assert layer.metrics[0].result() == {}
     layer(Z, training=True)
     assert np.isfinite(as_float64(layer.metrics[0].result()))
 
@@ -285,3 +285,24 @@ def test_bad_arguments(make, message):
 def test_bad_shapes(layer, shape, message):
     with pytest.raises(ValueError, match=message):
         layer(keras.KerasTensor(shape))
+
+
+@pytest.mark.backends
+def test_terms_of_training_are_absent_from_validation():
+    """A NaN under `val_` would end what watches it; a 0 would look perfect."""
+    keras.utils.set_random_seed(0)
+    inputs = keras.Input((4,))
+    z = qlayers.ActivityEnergy(0.1, name="training")(keras.layers.Dense(4)(inputs))
+    z = qlayers.ActivityEnergy(0.1, at_inference=True, name="always")(z)
+    model = keras.Model(inputs, keras.layers.Dense(4)(z))
+    model.compile("sgd", "mse")
+    x = np.random.default_rng(0).normal(size=(16, 4)).astype("float32")
+    options = {"batch_size": 8, "epochs": 2, "verbose": 0}
+    history = model.fit(x, x, validation_data=(x, x), **options).history
+    terms = {"activity", "nonnegative"}
+    both = {f"{name}_{t}" for name in ("training", "always") for t in terms}
+    expected = {"loss", *both, "val_loss", *(f"val_always_{t}" for t in terms)}
+    assert {*history} == expected
+    assert all(len(v) == 2 and np.isfinite(v).all() for v in history.values())
+    found = model.evaluate(x, x, verbose=0, return_dict=True)
+    assert {*found} == {"loss", "always_activity", "always_nonnegative"}
