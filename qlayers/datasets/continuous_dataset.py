@@ -21,8 +21,9 @@ class ContinuousDataset(FactorDataset):
         factor_names: Names of the factors.
         image_shape: Shape of one image.
         distribution: A TensorFlow Probability distribution over vectors of sources.
-        num_images: How many points the dataset consists of; they are drawn once.
-            `None` draws fresh points all the time.
+        num_images: How many points the dataset consists of; they are drawn once, and
+            streams show each of them once an epoch. `None` draws fresh points all the
+            time.
         data_seed: Seed of that draw.
 
     Attributes:
@@ -79,7 +80,9 @@ class ContinuousDataset(FactorDataset):
                 )
             return self._fresh(n, seed, step)
         space = FactorSpace(("point",), (len(self._points),))
-        chosen = sampler or UniformSampler()
+        # A set drawn once is passed through epoch by epoch, as the papers do: draws
+        # with replacement would show 63 % of it in as many draws.
+        chosen = sampler or ShuffledSampler()
         picks = chosen.batch(space, len(self._points), seed, step, n)
         return self._points[picks[:, 0]]
 

@@ -13,7 +13,10 @@ from qlayers.datasets.cell_grid import (
 )
 from qlayers.datasets.continuous_dataset import ContinuousDataset
 
+# Jumps at 4 and 3 places, borders included: the cells that `balls` has too.
+_CELLS = (3, 2)
 _GRIDS = {
+    "cells": lambda seed: random_cell_grid(_CELLS, seed),
     "factorised": factorised_cell_grid,
     "non_factorised": non_factorised_cell_grid,
     "random": lambda seed: random_cell_grid((3, 4), seed),
@@ -28,8 +31,9 @@ class Grid2D(ContinuousDataset):
     An "image" is the vector x of two numbers, not confined to [0, 1].
 
     Args:
-        preset: The density of z. "factorised": every one of 4 x 4 cells occurs;
-            "non_factorised": five do not; "random": 3 x 4 cells.
+        preset: The density of z. "cells": 3 x 2 cells of random sizes and
+            probabilities, as in `balls`. Of the earlier paper: "factorised", every one
+            of 4 x 4 cells occurs; "non_factorised", five do not; "random", 3 x 4 cells.
         num_images: Number of points; `None` draws fresh ones without end.
         data_seed: Seed of grid, mixing and points, so another dataset for each.
         standardize: Mixes (z - mean) / deviation rather than z. Without it the tanh
@@ -41,7 +45,7 @@ class Grid2D(ContinuousDataset):
         grid: The `CellGrid` of z; `grid.cells_of(sources)` are the quantized factors.
 
     Reference:
-        Barin-Pacela et al. 2025, section 3.1, appendices F.2 and G.1, with the
+        Barin-Pacela et al. 2025, section 3.1, appendices E, F.2 and G.1, with the other
         presets of Barin-Pacela et al. 2024. The paper does not say how A and B are
         drawn nor whether z is standardized; `sources` are never standardized.
     """
@@ -50,7 +54,7 @@ class Grid2D(ContinuousDataset):
 
     def __init__(
         self,
-        preset: str = "factorised",
+        preset: str = "cells",
         num_images: int | None = 5000,
         data_seed: int = 0,
         standardize: bool = True,

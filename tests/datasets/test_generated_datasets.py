@@ -116,7 +116,7 @@ def test_moments_match_samples():
     np.testing.assert_allclose(points.std(axis=0), deviation, atol=0.03)
 
 
-@pytest.mark.parametrize("preset", ["factorised", "non_factorised", "random"])
+@pytest.mark.parametrize("preset", ["cells", "factorised", "non_factorised", "random"])
 def test_grid2d_observations_follow_the_formula(preset):
     dataset = datasets.load("grid2d", preset=preset, data_seed=4)
     sources, observed = dataset.sample(500, seed=0)
@@ -132,6 +132,25 @@ def test_grid2d_observations_follow_the_formula(preset):
     inner = np.arctanh(np.linalg.solve(dataset.outer_mixing, observed.T.astype(float)))
     recovered = np.linalg.solve(dataset.inner_mixing, 2 * inner).T * deviation + mean
     np.testing.assert_allclose(recovered, sources, atol=0.05)
+
+
+def test_grid2d_has_the_cells_of_balls():
+    assert datasets.load("grid2d").grid.probabilities.shape == (3, 2)
+    assert datasets.load("balls").grids[0].probabilities.shape == (3, 2)
+
+
+@pytest.mark.parametrize("name", ["grid2d", "balls"])
+def test_a_full_batch_holds_every_point_once(name):
+    """Drawn once, trained on without replacement, in another order at each step."""
+    options = {"image_size": 8} if name == "balls" else {}
+    dataset = datasets.load(name, num_images=40, **options)
+    known = sorted(map(tuple, dataset.evaluation_set()[0]))
+    batches = [
+        [tuple(point) for point in sources.numpy()]
+        for _, sources in dataset.as_tf_dataset(40, seed=0, with_sources=True).take(2)
+    ]
+    assert [sorted(batch) for batch in batches] == [known, known]
+    assert batches[0] != batches[1]
 
 
 def test_finite_sets_repeat_the_same_points_and_shuffle():
