@@ -40,7 +40,8 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     Example:
         >>> write_atomically(Path("notes.txt"), lambda path: path.write_text("done"))
     """
-    partial = path.with_name(PARTIAL + path.name)
+    # Processes that write the same file do not write into one another's.
+    partial = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
     try:
         write(partial)
         with open(partial, "rb+") as file:

@@ -1,5 +1,6 @@
 """The loop over training steps: logging, evaluation, checkpoints, stopping."""
 
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -105,8 +106,8 @@ class TrainingLoop:
             self.step = self._saved_step = snapshot.step
         if self.writes:
             last = -1 if snapshot is None else self.step
-            self.directory.history.cut_after(last)
-            self.directory.evaluations.cut_after(last)
+            for table in (self.directory.history, self.directory.evaluations):
+                self.patience.insist(functools.partial(table.cut_after, last))
         return self.step
 
     def run(self, batches: Any) -> str:

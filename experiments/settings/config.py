@@ -407,7 +407,10 @@ def _check_selection(config: RunConfig) -> None:
             f"`select=straight_through_gap` needs a quantizer, which {config.method} "
             f"does not have. Methods with one: {_names(lambda m: m.quantized)}."
         )
-    if config.psnr_threshold is not None and not config.has_decoder:
+    threshold = config.psnr_threshold
+    if threshold is not None and not math.isfinite(threshold):
+        raise ValueError(f"`psnr_threshold` must be finite, received {threshold}.")
+    if threshold is not None and not config.has_decoder:
         raise ValueError("`psnr_threshold` needs a model with a decoder.")
 
 

@@ -87,16 +87,26 @@ def resolve_schedules(values: Mapping[str, Any], steps: int) -> dict[str, Any]:
     return {name: _schedule(value, steps) for name, value in values.items()}
 
 
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def _schedule(value: Any, steps: int) -> Any:
     if not isinstance(value, str):
         return list(value) if isinstance(value, tuple) else value
     match = _SCHEDULE.match(value.replace(" ", ""))
     if match is None:
         return value
-    kind, first, last = match[1], float(match[2]), float(match[3])
-    length = int(float(match[4])) if match[4] else steps
-    if min(first, last, length) <= 0:
-        raise ValueError(f"A schedule needs positive values, received {value!r}.")
+    kind = match[1]
+    first, last, length = map(_number, (match[2], match[3], match[4] or str(steps)))
+    if not all(math.isfinite(n) and n > 0 for n in (first, last, length)):
+        raise ValueError(
+            f"A schedule needs positive, finite numbers, received {value!r}."
+        )
+    length = int(length)
     from keras.optimizers import schedules
 
     if kind == "cosine":

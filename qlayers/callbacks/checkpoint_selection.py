@@ -43,6 +43,9 @@ class CheckpointSelection:
     def __post_init__(self) -> None:
         if self.mode not in ("max", "min"):
             raise ValueError(f'`mode` must be "max" or "min"; received {self.mode!r}.')
+        for name, least in self.require.items():
+            if not np.isfinite(least):
+                raise ValueError(f"`require` of {name!r} must be finite: {least!r}.")
         if not str(self.path).endswith((".keras", ".weights.h5")):
             raise ValueError(
                 "`path` must end in .keras or .weights.h5; received "

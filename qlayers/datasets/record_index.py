@@ -1,7 +1,8 @@
 """Random access to the pictures inside TFRecord files."""
 
+import contextlib
+import io
 import os
-import tempfile
 import weakref
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ import tensorflow as tf
 
 from qlayers.datasets.factor_space import IntArray
 from qlayers.datasets.readers import DatasetFileError, naming_damage
+from qlayers.files import write_atomically
 
 _FILE_NAME = "picture_index.npz"
 _COLUMNS = 5  # image number, file, offset, size, checksum
@@ -109,17 +111,18 @@ class RecordIndex:
         return notes if notes is not None and _plausible(notes, signature) else None
 
     def _save(self, signature: IntArray, notes: IntArray) -> None:
-        """Writes to a temporary file first, so that no half-written notes remain."""
-        folder = self._path().parent
-        try:
-            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as stream:
-                np.savez(stream, signature=signature, notes=notes)
-            # A temporary file is private; the notes are for all who may read the data.
-            os.chmod(stream.name, self.files[0].stat().st_mode & 0o666)
-            os.replace(stream.name, self._path())
-        except OSError:
-            # A read-only folder: the next process scans again.
-            return
+        """Keeps the notes for the next process, where the folder can be written."""
+        stream = io.BytesIO()
+        np.savez(stream, signature=signature, notes=notes)
+        # The notes are for all who may read the data.
+        mode = self.files[0].stat().st_mode & 0o666
+
+        def write(partial: Path) -> None:
+            partial.write_bytes(stream.getbuffer())
+            partial.chmod(mode)
+
+        with contextlib.suppress(OSError):  # else the next process scans again
+            write_atomically(self._path(), write)
 
 
 def _close(descriptors: list[int]) -> None:

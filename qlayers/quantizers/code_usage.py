@@ -26,6 +26,9 @@ class CodeUsage(keras.metrics.Metric):
     (one code only) and the number of its codes (all equally often). The usage is the
     share of its codes that occurred at all.
 
+    Threads that call one metric at the same time outside `fit` may lose counts; give
+    each thread a metric of its own.
+
     The result is a dict, which Keras merges into the logs: the means over latents as
     `<name>_perplexity` and `<name>_usage`, and with `detail="per_latent"` also
     `<name>_perplexity_<j>` and `<name>_usage_<j>` for every latent `j`.
