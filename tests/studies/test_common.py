@@ -19,6 +19,8 @@ RESULTS = sorted((common.ROOT / "studies" / "results").glob("*.json"))
 
 def t_interval(values):
     """SciPy's own interval, half of its width."""
+    if np.ptp(values) == 0:
+        return 0.0  # which SciPy calls NaN
     low, high = stats.t.interval(
         0.95, len(values) - 1, loc=np.mean(values), scale=stats.sem(values)
     )
