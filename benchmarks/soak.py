@@ -19,6 +19,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,8 @@ def live(config: RunConfig, folder: Path, saboteur: Saboteur) -> int:
                 run = TrainingRun(config, folder, pictures=config.has_decoder)
                 saboteur.install()
                 code = 0 if run.run() in ("finished", "nothing to do") else 1
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -1,5 +1,6 @@
 """A lock on a folder."""
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -38,9 +39,10 @@ class FolderLock:
                 f"{self.path} is in use by process {owner}. Wait for it, or choose "
                 "another --workdir."
             ) from None
-        os.ftruncate(lock, 0)
-        os.write(lock, f"{os.getpid()}\n".encode())
         self._lock = lock
+        with contextlib.suppress(OSError):  # a full disk: the lock holds all the same
+            os.ftruncate(lock, 0)
+            os.write(lock, f"{os.getpid()}\n".encode())
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -12,6 +12,7 @@ from experiments.running.training_loop import FINISHED, TrainingLoop
 from experiments.settings.command_line import UNWRITABLE, _FullDiskStream
 from experiments.storage import patience
 from experiments.storage.checkpoints import CheckpointStore
+from experiments.storage.folder_lock import WorkdirInUseError
 from experiments.storage.patience import Patience, UnwritableError
 from experiments.storage.run_directory import RunDirectory
 from experiments.storage.step_table import StepTable
@@ -72,6 +73,16 @@ def test_rows_wait_in_memory(tmp_path, disk):
     disk.full = False
     table.append({"step": 4})
     assert [row["step"] for row in table.read()] == [1, 2, 3, 4]
+
+
+def test_a_folder_on_a_full_disk_can_be_locked(tmp_path, disk):
+    disk.full = True
+    with (
+        RunDirectory(tmp_path),
+        pytest.raises(WorkdirInUseError),
+        RunDirectory(tmp_path),
+    ):
+        pass
 
 
 def test_patience_ends(tmp_path, monkeypatch):
