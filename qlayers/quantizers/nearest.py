@@ -67,8 +67,7 @@ class NearestCodeQuantizer(BaseQuantizer):
         self._add_loss_of("quantize", ops.stop_gradient(x) - z, weights)
         self._add_loss_of("commit", x - ops.stop_gradient(z), weights)
         if learns:
-            masked = {} if weights is None else {"weights": weights}
-            self._codebook.update(mask_codes(codes, weights), x, **masked)
+            self._codebook.update(mask_codes(codes, weights), x, weights)
         return self._finish(self._with_gradient(x, z), codes, training, weights)
 
     def _with_gradient(self, x: Tensor, z: Tensor) -> Tensor:
