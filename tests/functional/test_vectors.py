@@ -23,12 +23,12 @@ def test_unit_vectors_of_any_size():
 def test_gradient_of_unit_vectors_is_that_of_the_quotient():
     x = rng.normal(size=(5, 3)).astype("float32")
     a = rng.normal(size=(5, 3)).astype("float32")
-    found = gradient_of(lambda t: ops.sum(a * unit_vectors(t)[0]), x)
+    found = gradient_of(lambda t: ops.sum(ops.multiply(a, unit_vectors(t)[0])), x)
     length = np.linalg.norm(x, axis=-1, keepdims=True)
     unit = x / length
     expected = (a - unit * (a * unit).sum(-1, keepdims=True)) / length
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-    found = gradient_of(lambda t: ops.sum(a * unit_vectors(t)[0]), 0.0 * x)
+    found = gradient_of(lambda t: ops.sum(ops.multiply(a, unit_vectors(t)[0])), 0.0 * x)
     np.testing.assert_array_equal(found, a)
 
 
@@ -45,7 +45,7 @@ def plane_rotation(u, v):
 def test_rotation_turns_the_gradient_with_the_vector():
     x, q, a = rng.normal(size=(3, 6, 4)).astype("float32")
     np.testing.assert_array_equal(as_float64(rotate_through(x, q)), q)
-    found = gradient_of(lambda t: ops.sum(a * rotate_through(t, q)), x)
+    found = gradient_of(lambda t: ops.sum(ops.multiply(a, rotate_through(t, q))), x)
     for i in range(len(x)):
         nx, nq = np.linalg.norm(x[i]), np.linalg.norm(q[i])
         jacobian = nq / nx * plane_rotation(x[i] / nx, q[i] / nq)
@@ -57,7 +57,7 @@ def test_rotation_of_zero_and_opposite_vectors_has_a_finite_gradient():
     x = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 2.0]], "float32")
     q = np.array([[1.0, 1.0], [0.0, 0.0], [-1.0, -2.0]], "float32")
     a = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]], "float32")
-    found = gradient_of(lambda t: ops.sum(a * rotate_through(t, q)), x)
+    found = gradient_of(lambda t: ops.sum(ops.multiply(a, rotate_through(t, q))), x)
     np.testing.assert_array_equal(found[:2], a[:2])
     # The map takes x onto -x; what is parallel to x changes its sign.
     np.testing.assert_allclose(found[2], -a[2], rtol=1e-5)
@@ -69,7 +69,7 @@ def test_rotation_is_that_of_vector_quantize_pytorch():
     x, q, a = rng.normal(size=(3, 7, 5)).astype("float32")
     theirs = torch.tensor(x, requires_grad=True)
     (torch.tensor(a) * peer.rotate_to(theirs, torch.tensor(q))).sum().backward()
-    ours = gradient_of(lambda t: ops.sum(a * rotate_through(t, q)), x)
+    ours = gradient_of(lambda t: ops.sum(ops.multiply(a, rotate_through(t, q))), x)
     np.testing.assert_allclose(ours, theirs.grad.numpy(), rtol=1e-3, atol=1e-5)
 
 
