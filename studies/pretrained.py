@@ -61,7 +61,8 @@ QUICK: dict[str, Any] = {
 Precision = Literal["half", "single"]
 # What half precision may cost in any score.
 TOLERANCE = 5e-3
-# Forests of other trees differ by as much: their scores count half, PSNR in tens of dB.
+# PSNR counts in tens of dB. The importances of forests jump with single samples, so DCI
+# counts half.
 _UNITS = {"psnr/psnr": 10.0, "dci/": 2.0}
 SHOWN = (
     "infomec/modularity",
