@@ -131,7 +131,7 @@ class ResidualQuantizer(BaseQuantizer):
         weights = self._sample_weights(mask, x)
         rest, total, codes = x, ops.zeros_like(x), []
         for quantizer, scale in zip(self.quantizers, self._used_scales, strict=True):
-            scaled = rest / scale
+            scaled = ops.divide(rest, scale)
             z = ops.stop_gradient(
                 scale * quantizer(scaled, training=training, mask=mask)
             )
@@ -164,20 +164,22 @@ class ResidualQuantizer(BaseQuantizer):
         x = super()._prepare(inputs)
         if self._used_limit is None:
             return x
-        return self._used_limit * ops.tanh(x / self._used_limit)
+        return ops.multiply(ops.tanh(ops.divide(x, self._used_limit)), self._used_limit)
 
     def _codes(self, x: Tensor) -> Tensor:
         rest, found = x, []
         for quantizer, scale in zip(self.quantizers, self._used_scales, strict=True):
-            codes = quantizer._codes(quantizer._prepare(rest / scale))
+            codes = quantizer._codes(quantizer._prepare(ops.divide(rest, scale)))
             found.append(codes)
-            rest = rest - scale * quantizer._values_of(ops.maximum(codes, 0))
+            rest = rest - ops.multiply(
+                quantizer._values_of(ops.maximum(codes, 0)), scale
+            )
         return ops.concatenate(found, axis=-1)
 
     def _values_of(self, codes: Tensor) -> Tensor:
         total = 0.0
         for quantizer, scale, part in self._parts(codes):
-            total = total + scale * quantizer._values_of(part)
+            total = total + ops.multiply(quantizer._values_of(part), scale)
         return total
 
     def _repeated(self, codes: Tensor) -> Tensor:
