@@ -133,7 +133,7 @@ class ResidualQuantizer(BaseQuantizer):
         for quantizer, scale in zip(self.quantizers, self._used_scales, strict=True):
             scaled = ops.divide(rest, scale)
             z = ops.stop_gradient(
-                scale * quantizer(scaled, training=training, mask=mask)
+                ops.multiply(quantizer(scaled, training=training, mask=mask), scale)
             )
             rest, total = rest - z, total + z
             if self.usage is not None:
