@@ -66,7 +66,7 @@ def jacobian_orthogonality(
 
     Reference:
         Wei et al. 2021, Orthogonal Jacobian Regularization for Unsupervised
-        Disentanglement in Image Generation, equation 4 (the sum off the diagonal);
+        Disentanglement in Image Generation (the sum off the diagonal);
         random Jacobian-vector products for identifiability: arXiv 2606.21385. The
         estimate by halves is this package's.
     """

@@ -32,8 +32,7 @@ def rotate_through(x: Tensor, q: Tensor) -> Tensor:
     ```
 
     Reference:
-        Fifty et al. 2024, Restructuring Vector Quantization with the Rotation Trick,
-        section 4.2.
+        Fifty et al. 2024, Restructuring Vector Quantization with the Rotation Trick.
     """
     x, q = ops.convert_to_tensor(x), ops.stop_gradient(ops.convert_to_tensor(q))
     fixed = ops.stop_gradient(x)

@@ -67,7 +67,7 @@ class LookupFreeQuantizer(BaseQuantizer):
 
     Reference:
         Yu et al. 2023, Language Model Beats Diffusion: Tokenizer is Key to Visual
-        Generation, section 3.1; spherical and factorized: Zhao et al. 2024, Image and
+        Generation; spherical and factorized: Zhao et al. 2024, Image and
         Video Tokenization with Binary Spherical Quantization.
     """
 

@@ -57,8 +57,8 @@ class ResidualQuantizer(BaseQuantizer):
     ```
 
     Reference:
-        Zeghidour et al. 2021, SoundStream, section III.C; Lee et al. 2022,
-        Autoregressive Image Generation using Residual Quantization, section 3.1.
+        Zeghidour et al. 2021, SoundStream; Lee et al. 2022, Autoregressive Image
+        Generation using Residual Quantization.
         Stacks of finite scalar quantizers: arXiv 2508.15860.
     """
 

@@ -90,9 +90,9 @@ class VectorQuantizer(NearestCodeQuantizer):
     Reference:
         van den Oord et al. 2017, Neural Discrete Representation Learning, equation 3,
         and appendix A.1 for moving averages; as a baseline, Hsu et al. 2023, appendix
-        B. Cosine: Yu et al. 2021, Vector-quantized Image Modeling with Improved VQGAN,
-        section 3.2. Rotation: Fifty et al. 2024, Restructuring Vector Quantization with
-        the Rotation Trick, section 4.2.
+        B. Cosine: Yu et al. 2021, Vector-quantized Image Modeling with Improved VQGAN.
+        Rotation: Fifty et al. 2024, Restructuring Vector Quantization with the Rotation
+        Trick.
     """
 
     #: Options of the layer as its paper has it, which are also those of version 0.1.
