@@ -61,9 +61,11 @@ class VectorCodebook(Codebook):
             slots = inputs.shape[-1] // code_dim
             counts = ops.repeat(ops.reshape(weights, (-1,)), slots)
         samples, counts = gather_samples(samples), gather_samples(counts)
-        is_bad = ops.any(ops.logical_not(ops.abs(samples) < LARGEST), axis=-1)
+        # Not "any(not(|x| < LARGEST))": TensorFlow turns that into |x| >= LARGEST, which
+        # a NaN passes.
+        is_usable = ops.all(ops.abs(samples) < LARGEST, axis=-1)
         is_finite = ops.logical_and(
-            ops.sum(counts) > 0, ops.sum(ops.where(is_bad, counts, 0.0)) == 0
+            ops.sum(counts) > 0, ops.sum(ops.where(is_usable, 0.0, counts)) == 0
         )
         is_due = ops.logical_and(self.is_started < 0.5, is_finite)
         means = ops.cond(

@@ -93,7 +93,8 @@ class TestVectorQuantization:
         """The encoder's pull grows with commit_weight, the codebook's does not."""
         found = {}
         for weight in (0.25, 1.0):
-            layer = qlayers.VectorQuantizer(8, 3, commit_weight=weight, seed=0)
+            plain = {**qlayers.VectorQuantizer.PLAIN, "commit_weight": weight}
+            layer = qlayers.VectorQuantizer(8, 3, **plain, seed=0)
             layer.build((None, 3))
             found[weight] = gradients(layer, X, add_losses=True)
         np.testing.assert_allclose(
@@ -103,11 +104,12 @@ class TestVectorQuantization:
             found[1.0].variables["codebook"], found[0.25].variables["codebook"]
         )
 
-    def test_reduction_is_a_sum_unless_asked(self):
-        """The norm of the papers does not shrink with the number of dimensions."""
+    def test_a_sum_does_not_shrink_with_the_number_of_dimensions(self):
+        """It is the norm of the papers."""
         losses = {}
         for copies in (1, 4):
-            layer = qlayers.VectorQuantizer(8, 3, commit_weight=0.0, seed=0)
+            plain = {**qlayers.VectorQuantizer.PLAIN, "commit_weight": 0.0}
+            layer = qlayers.VectorQuantizer(8, 3, **plain, loss_reduction="sum", seed=0)
             layer(np.tile(X, (1, copies)))
             losses[copies] = float(as_float64(layer.losses[0]))
         assert losses[4] == pytest.approx(4 * losses[1], rel=1e-5)
@@ -142,7 +144,7 @@ class TestRevival:
 
     def test_first_output_comes_from_the_first_codebook(self):
         """There is one table only: lookup, output and value_table agree."""
-        layer = qlayers.VectorQuantizer(8, 3, revive_after=1, seed=0)
+        layer = qlayers.VectorQuantizer(8, 3, init="uniform", revive_after=1, seed=0)
         layer.build((None, 3))
         for _ in range(2):
             codes = layer.codes(X)

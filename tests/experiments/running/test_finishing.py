@@ -33,6 +33,7 @@ def test_a_run_that_was_killed_before_its_pictures_makes_them(tmp_path, monkeypa
     index = json.loads((tmp_path / "pictures" / "index.json").read_text())
     files = {name for pair in index["sprites"] for name in pair}
     files |= {"swaps.png", "infomec.png", "index.json"}
+    files |= {"interventions.png", "interpolation.png"}
     assert {path.name for path in directory.pictures.iterdir()} == files
     assert TrainingRun(config, tmp_path, quiet).run() == NOTHING_TO_DO
 
