@@ -222,6 +222,7 @@ def test_added_method(tmp_path, monkeypatch, registries):
     assert model.build_arguments["activity_weight"] == 0.1
 
 
+@pytest.mark.slow
 def test_launchers_know_a_file_with_records(tmp_path):
     """Method and dataset are two files in the folder that the text names."""
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")

@@ -71,7 +71,8 @@ def test_a_labelled_folder_is_trained_on_and_scored(photos, tmp_path):
     assert index["sources"] == ["shade", "place"]
 
 
-@pytest.mark.parametrize("method", [pytest.param("ae", marks=pytest.mark.slow), "qlae"])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["ae", "qlae"])
 def test_a_folder_without_labels(photos, tmp_path, method):
     for name in ("labels.csv", "broken.png"):
         (photos / name).unlink()

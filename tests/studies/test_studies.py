@@ -44,6 +44,7 @@ def is_picture(path):
     return path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5_000
 
 
+@pytest.mark.slow
 def test_cliff_synthetic(tmp_path, monkeypatch):
     record = run_twice(cliff_synthetic, tmp_path, monkeypatch)
     assert [group["label"] for group in record["groups"]] == ["Cliff", "IOSS"]
@@ -125,6 +126,7 @@ def test_rotation_is_measured_in_degrees(degrees):
     assert circles.rotation(z, turned(z, degrees)) == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_circles(tmp_path, monkeypatch):
     record = run_twice(circles, tmp_path, monkeypatch)
     assert [g["label"] for g in record["groups"]] == ["Gaussian VAE", "D-VAE"]
@@ -281,6 +283,7 @@ def test_tuning_asks_for_reconstructions_first():
     assert leaderboard.choose(gan, blurred, 20.0) == 1.0
 
 
+@pytest.mark.slow
 def test_penalty_noise(tmp_path, monkeypatch):
     record = run_twice(penalty_noise, tmp_path, monkeypatch)
     (group,) = record["groups"]
