@@ -61,8 +61,8 @@ class VectorCodebook(Codebook):
             slots = inputs.shape[-1] // code_dim
             counts = ops.repeat(ops.reshape(weights, (-1,)), slots)
         samples, counts = gather_samples(samples), gather_samples(counts)
-        # Not "any(not(|x| < LARGEST))": TensorFlow turns that into |x| >= LARGEST, which
-        # a NaN passes.
+        # Not "any(not(|x| < LARGEST))": TensorFlow turns that into |x| >= LARGEST,
+        # which is false for a NaN.
         is_usable = ops.all(ops.abs(samples) < LARGEST, axis=-1)
         is_finite = ops.logical_and(
             ops.sum(counts) > 0, ops.sum(ops.where(is_usable, 0.0, counts)) == 0
