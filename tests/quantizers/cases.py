@@ -67,7 +67,10 @@ CASES = [
         "residual",
         lambda: qlayers.ResidualQuantizer(
             [
-                qlayers.VectorQuantizer(5, 2, init="uniform", seed=seed)
+                # Named: the history is sorted by names, and "_10" stands before "_9".
+                qlayers.VectorQuantizer(
+                    5, 2, init="uniform", seed=seed, name=f"step_{seed}"
+                )
                 for seed in (3, 4)
             ],
             seed=3,
@@ -77,7 +80,10 @@ CASES = [
     LayerCase(
         "residual_finite_scalar",
         lambda: qlayers.ResidualQuantizer(
-            [qlayers.FiniteScalarQuantizer(m, squash="clip") for m in (3, 5)],
+            [
+                qlayers.FiniteScalarQuantizer(m, squash="clip", name=f"step_{m}")
+                for m in (3, 5)
+            ],
             track_usage="mean",
         ),
         size=4,
