@@ -281,17 +281,6 @@ def _group(
     }
 
 
-def use_threads(threads: int) -> None:
-    """Gives TensorFlow its threads, if it has not started yet."""
-    import tensorflow as tf
-
-    try:
-        tf.config.threading.set_intra_op_parallelism_threads(threads)
-        tf.config.threading.set_inter_op_parallelism_threads(threads)
-    except RuntimeError:
-        pass  # it runs already, with what it has
-
-
 def vector_table(record: Any) -> str:
     """Means with 95 % t-intervals; the mean squared error in thousandths."""
 
@@ -324,6 +313,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "not installed."
         ) from error
     settings = {**SETTINGS, **(_TINY if study.quick else {})}
+    from experiments.running.setup import use_threads
+
     use_threads(settings["threads"])
     groups = run(study, settings)
     by_label = {group["label"]: group for group in groups}

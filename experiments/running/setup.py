@@ -19,15 +19,19 @@ from qlayers.datasets import FactorDataset
 from qlayers.datasets.samplers import Sampler, SubsetSampler
 
 
-def configure_tensorflow(config: RunConfig) -> None:
-    """Threads, precision and determinism; before TensorFlow has run anything."""
-    threads = config.threads or os.cpu_count() or 1
+def use_threads(threads: int) -> None:
+    """Gives TensorFlow its threads, unless it has run something already."""
     try:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         # Convolutions are parallel inside; more at once only get in each other's way.
         tf.config.threading.set_inter_op_parallelism_threads(1)
     except RuntimeError:
         pass  # already running, as in tests: keep its threads
+
+
+def configure_tensorflow(config: RunConfig) -> None:
+    """Threads, precision and determinism; before TensorFlow has run anything."""
+    use_threads(config.threads or os.cpu_count() or 1)
     policies = {"float16": "mixed_float16", "bfloat16": "mixed_bfloat16"}
     policy = policies.get(config.mixed_precision, "float32")
     keras.config.set_dtype_policy(policy)
