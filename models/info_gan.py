@@ -1,8 +1,9 @@
 """InfoWGAN-GP and its quantized-latent version."""
 
+import contextlib
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, get_args
 
 import keras
 from keras import ops
@@ -15,11 +16,13 @@ from models.networks.parts import dense
 from models.optimizers import make_adam
 from models.reconstruction import Reconstruction, to_float_images
 from qlayers.backend import Tensor, num_replicas
-from qlayers.checks import check_count, check_number
+from qlayers.checks import check_choice, check_count, check_number
 from qlayers.random_state import SavesRandomState
-from qlayers.regularizers.base import TermMean
+from qlayers.regularizers.base import OptionalMean
+from qlayers.schedules import Schedulable
 
 _ENCODER_STEPS = 5
+Side = Literal["generator", "encoder"]
 
 
 @keras.saving.register_keras_serializable(package="models")
@@ -28,7 +31,8 @@ class InfoGan(SavesRandomState, LatentModel):
 
     The critic is one linear unit on the encoder's last hidden layer, `features`. One
     training step cuts the batch into `encoder_steps` pieces, updates encoder and
-    critic on each, then the generator (with the codebook) once.
+    critic on each, then the generator (with the codebook) once. The reconstruction
+    loss is measured by `evaluate` alone.
 
     Trained on real images only through the critic; `encode`, `decode` and
     `reconstruct` work as in an autoencoder. TensorFlow only.
@@ -43,20 +47,31 @@ class InfoGan(SavesRandomState, LatentModel):
         gradient_penalty_weight: Weight of the gradient penalty.
         latent_weight: Weight of the squared error of recovered latents.
         learning_rate: Learning rate of both optimizers.
-        weight_decay: Decay of everything but biases and codebooks.
+        weight_decay: Decay of everything but biases and codebooks, a number or a
+            schedule.
+        l1_weight: Weight of the l1 norm of the same weights, in the loss of each side
+            (appendix B.4).
+        codebook_side: Whose steps train the codebook. `"encoder"` is a negative result
+            of appendix B.4: "updating V with the encoder instead of with the decoder".
+            The loss of the encoder then sees the samples of the prior and the images
+            made of them as functions of the codebook.
         beta_1: Decay of Adam's first moment.
         beta_2: Decay of its second moment.
         clip_value: Elementwise gradient clipping; None: none.
         seed: Seed of the prior samples and interpolations.
 
     Reference:
-        Hsu et al. 2023, Algorithm 3 and tables 9 and 11; Chen et al. 2016;
-        Gulrajani et al. 2017.
+        Hsu et al. 2023, Algorithm 3, tables 8, 10 and 11, appendix B.4; Chen et al.
+        2016; Gulrajani et al. 2017.
     """
 
     # Unlike other models, this one always has both.
     decoder: keras.Model
     reconstruction: Reconstruction
+    # Measured by `evaluate` only, and absent from the logs of training.
+    _mean = OptionalMean
+    reconstruction_tracker: OptionalMean
+    _l1_names = ("encoder_l1_norm", "generator_l1_norm")
 
     def __init__(
         self,
@@ -69,7 +84,9 @@ class InfoGan(SavesRandomState, LatentModel):
         gradient_penalty_weight: float = 10.0,
         latent_weight: float = 200.0,
         learning_rate: Any = 2e-4,
-        weight_decay: float = 1e-3,
+        weight_decay: Schedulable = 1e-3,
+        l1_weight: float = 0.0,
+        codebook_side: Side = "generator",
         beta_1: float = 0.0,
         beta_2: float = 0.9,
         clip_value: float | None = None,
@@ -83,10 +100,12 @@ class InfoGan(SavesRandomState, LatentModel):
             make_optimizer=functools.partial(
                 make_adam, learning_rate, weight_decay, beta_1, beta_2, clip_value
             ),
+            l1_weight=l1_weight,
             name="infowgan_gp" if quantizer is None else "ql_infowgan_gp",
         )
-        # Measured by `evaluate` only; NaN, not 0, in the logs of training.
-        self.reconstruction_tracker = TermMean(name="reconstruction")
+        self.codebook_side = check_choice(
+            "codebook_side", codebook_side, get_args(Side)
+        )
         self.critic = critic
         self.num_latents = num_latents
         self.encoder_steps = check_count("encoder_steps", encoder_steps)
@@ -113,23 +132,22 @@ class InfoGan(SavesRandomState, LatentModel):
 
     @property
     def encoder_variables(self) -> list[Any]:
-        """What encoder steps train: encoder and critic, without the codebook."""
-        codebook = self._codebook_ids()
+        """What encoder steps train: encoder and critic, usually without codebook."""
+        codebook = {id(v) for v in self._codebook_of("generator")}
         variables = self.critic.trainable_variables + self.encoder.trainable_variables
         chosen = {id(v): v for v in variables if id(v) not in codebook}
         return list(chosen.values())
 
     @property
     def generator_variables(self) -> list[Any]:
-        """What generator steps train: the decoder and the codebook."""
-        quantizer = self.quantizer
-        codebook = [] if quantizer is None else quantizer.trainable_variables
-        return self.decoder.trainable_variables + codebook
+        """What generator steps train: the decoder, and usually the codebook."""
+        return self.decoder.trainable_variables + self._codebook_of("generator")
 
-    def _codebook_ids(self) -> set[int]:
-        if self.quantizer is None:
-            return set()
-        return {id(v) for v in self.quantizer.trainable_variables}
+    def _codebook_of(self, side: Side) -> list[Any]:
+        """The codebook's variables, if this side trains them."""
+        if self.quantizer is None or self.codebook_side != side:
+            return []
+        return self.quantizer.trainable_variables
 
     def sample_prior(self, num_samples: Any) -> Tensor:
         """Latents from the prior; gradients reach the codebook."""
@@ -145,6 +163,7 @@ class InfoGan(SavesRandomState, LatentModel):
     def train_step(self, data: Any) -> dict[str, Tensor]:
         images, _, _ = keras.utils.unpack_x_y_sample_weight(data)
         images = to_float_images(images)
+        self.reconstruction_tracker.is_counted = False
         for piece in ops.split(images, self.encoder_steps, axis=0):
             loss = self._encoder_step(piece)
         self._generator_step(ops.shape(piece)[0])
@@ -154,6 +173,7 @@ class InfoGan(SavesRandomState, LatentModel):
     def test_step(self, data: Any) -> dict[str, Tensor]:
         images, _, _ = keras.utils.unpack_x_y_sample_weight(data)
         images = to_float_images(images)
+        self.reconstruction_tracker.is_counted = True
         value = self.reconstruction(images, self.graph(images, training=False))
         self.reconstruction_tracker.update_state(value)
         self._loss_tracker.update_state(value)
@@ -165,9 +185,12 @@ class InfoGan(SavesRandomState, LatentModel):
     def _encoder_step(self, real: Tensor) -> Tensor:
         import tensorflow as tf
 
-        z = ops.stop_gradient(self.sample_prior(ops.shape(real)[0]))
-        fake = ops.stop_gradient(self._generate(z))
         with tf.GradientTape() as tape:
+            # Only a codebook that is trained here needs a gradient of what is made.
+            is_made = bool(self._codebook_of("encoder"))
+            with contextlib.nullcontext() if is_made else tape.stop_recording():
+                z = self.sample_prior(ops.shape(real)[0])
+                fake = self._generate(z)
             recovered, fake_value = self.critic(fake, training=True)
             terms = [self._latent_term(recovered, z), *self.critic.losses]
             _, real_value = self.critic(real, training=True)
@@ -175,10 +198,11 @@ class InfoGan(SavesRandomState, LatentModel):
             penalty = self._gradient_penalty(real, fake)
             terms.append(self.value_weight * value)
             terms.append(self.gradient_penalty_weight * penalty)
+            variables = self.encoder_variables
+            terms += self._l1_terms("encoder_l1_norm", variables)
             loss = sum_terms(terms)
             scaled = self.optimizer.scale_loss(loss)
         self._track(value=value, gradient_penalty=penalty)
-        variables = self.encoder_variables
         gradients = tape.gradient(scaled, variables)
         self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
         return loss
@@ -191,10 +215,11 @@ class InfoGan(SavesRandomState, LatentModel):
             recovered, value = self.critic(self._generate(z), training=True)
             terms = [self._latent_term(recovered, z), *self.critic.losses]
             terms.append(-self.value_weight * ops.mean(value))
+            variables = self.generator_variables
+            terms += self._l1_terms("generator_l1_norm", variables)
             loss = sum_terms(terms)
             scaled = self.generator_optimizer.scale_loss(loss)
         self._track(generator_loss=loss * num_replicas())
-        variables = self.generator_variables
         gradients = tape.gradient(scaled, variables)
         self.generator_optimizer.apply_gradients(zip(gradients, variables, strict=True))
 

@@ -8,9 +8,11 @@ import numpy as np
 from keras import ops
 
 from models.assembly import Assembly
+from models.optimizers import is_decayed
 from models.reconstruction import Reconstruction, to_float_images, to_unit_images
 from models.supervision import Supervision
 from qlayers.backend import Tensor, num_replicas
+from qlayers.checks import check_number
 from qlayers.quantizers.base import BaseQuantizer
 
 _BATCH = 256
@@ -33,6 +35,7 @@ class LatentModel(keras.Model):
         quantizer: The layer that quantizes or samples the latents, or None.
         reconstruction: What the decoder is trained on, or None.
         supervision: A loss on labelled images, or None.
+        l1_weight: Weight of the l1 norm of the weights, biases and codebooks aside.
         build_arguments: Name and arguments that `models.build` makes the model from.
 
     Example:
@@ -45,6 +48,11 @@ class LatentModel(keras.Model):
     ```
     """
 
+    # Norms of weights that a loss may hold; each is shown under its name.
+    _l1_names: tuple[str, ...] = ("l1_norm",)
+    # How the reconstruction loss is tracked.
+    _mean: type[keras.metrics.Mean] = keras.metrics.Mean
+
     def __init__(
         self,
         assembly: Assembly,
@@ -52,6 +60,7 @@ class LatentModel(keras.Model):
         reconstruction: Reconstruction | None,
         make_optimizer: Callable[[], keras.optimizers.Optimizer],
         supervision: Supervision | None = None,
+        l1_weight: float = 0.0,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
@@ -64,10 +73,13 @@ class LatentModel(keras.Model):
         self.build_arguments: dict[str, Any] | None = None
         self._make_optimizer = make_optimizer
         if reconstruction is not None:
-            self.reconstruction_tracker = keras.metrics.Mean(name="reconstruction")
+            self.reconstruction_tracker = self._mean(name="reconstruction")
         self.supervision = supervision
         if supervision is not None:
             self.supervision_tracker = keras.metrics.Mean(name="supervision")
+        self.l1_weight = check_number("l1_weight", l1_weight)
+        shown = self._l1_names if l1_weight else ()
+        self.l1_trackers = {name: keras.metrics.Mean(name=name) for name in shown}
         self.built = True
 
     def compile(self, optimizer: Any = None, **kwargs: Any) -> None:
@@ -131,7 +143,16 @@ class LatentModel(keras.Model):
             terms.insert(0, value)
         if self.supervision is not None:
             terms.append(self._supervised_term(self.supervision, y))
+        terms += self._l1_terms("l1_norm", self.trainable_variables)
         return sum_terms(terms)
+
+    def _l1_terms(self, name: str, variables: list[Any]) -> list[Tensor]:
+        """The weighted l1 norm of what weight decay would shrink, or nothing."""
+        if not self.l1_weight:
+            return []
+        norm = sum(ops.sum(ops.abs(v)) for v in variables if is_decayed(v))
+        self.l1_trackers[name].update_state(norm)
+        return [self.l1_weight * norm]
 
     def _supervised_term(self, supervision: Supervision, labelled: Any) -> Tensor:
         if labelled is None or len(labelled) != 2:

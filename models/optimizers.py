@@ -7,13 +7,20 @@ from typing import Any
 
 import keras
 
+from qlayers.schedules import Schedulable, is_scheduled, value_at
+
 # Bias vectors, shifts of normalizations and codebooks are trained by plain Adam.
 UNDECAYED = ("bias", "beta", "codebook")
 
 
+def is_decayed(variable: Any) -> bool:
+    """Whether the papers' partition has a variable among those that are regularized."""
+    return not any(name in variable.name for name in UNDECAYED)
+
+
 def make_adam(
     learning_rate: Any = 1e-3,
-    weight_decay: float = 0.0,
+    weight_decay: Schedulable = 0.0,
     beta_1: float = 0.9,
     beta_2: float = 0.999,
     clip_value: float | None = None,
@@ -24,7 +31,8 @@ def make_adam(
 
     Args:
         learning_rate: Number or schedule.
-        weight_decay: Decay per step, times the learning rate. 0 makes plain Adam.
+        weight_decay: Decay per step, times the learning rate. 0 makes plain Adam. A
+            schedule that is 0 for the first half is one of QLAE's negative results.
         beta_1: Decay of the first moment.
         beta_2: Decay of the second moment.
         clip_value: Gradients are clipped elementwise to this size; None: not at all.
@@ -39,7 +47,8 @@ def make_adam(
     ```
 
     Reference:
-        Loshchilov and Hutter 2019; Hsu et al. 2023, Algorithm 2 (the partition).
+        Loshchilov and Hutter 2019; Hsu et al. 2023, Algorithm 2 (the partition) and
+        appendix B.4 (the schedule).
     """
     settings = {
         "learning_rate": learning_rate,
@@ -48,9 +57,13 @@ def make_adam(
         "epsilon": 1e-8,
         "name": name,
     }
-    if clip_value is not None and not clip_all:
-        optimizer = _PartlyClippedAdamW(
-            clip_value, weight_decay=weight_decay, **settings
+    clips_partly = clip_value is not None and not clip_all
+    if clips_partly or is_scheduled(weight_decay):
+        optimizer = _PaperAdamW(
+            clip_value if clips_partly else None,
+            decay=weight_decay,
+            clipvalue=None if clips_partly else clip_value,
+            **settings,
         )
     elif weight_decay:
         optimizer = keras.optimizers.AdamW(
@@ -62,12 +75,23 @@ def make_adam(
     return optimizer
 
 
-class _PartlyClippedAdamW(keras.optimizers.AdamW):
-    """AdamW that clips the gradients of the variables that it decays."""
+class _PaperAdamW(keras.optimizers.AdamW):
+    """AdamW whose decay may be a schedule, and that may clip only what it decays."""
 
-    def __init__(self, clip_value: float, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.clip_value = clip_value
+    def __init__(
+        self, clip_decayed: float | None, *, decay: Schedulable, **settings: Any
+    ) -> None:
+        super().__init__(weight_decay=decay, **settings)
+        self.clip_decayed = clip_decayed
+
+    @property
+    def weight_decay(self) -> Any:
+        """The decay at the current step."""
+        return value_at(self._decay, self.iterations)
+
+    @weight_decay.setter
+    def weight_decay(self, value: Any) -> None:
+        self._decay = value
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
         if trainable_variables is None:
@@ -80,9 +104,10 @@ class _PartlyClippedAdamW(keras.optimizers.AdamW):
         return super().apply(clipped, trainable_variables)
 
     def _clipped(self, gradient: Any, variable: Any) -> Any:
-        if gradient is None or any(name in variable.name for name in UNDECAYED):
+        limit = self.clip_decayed
+        if gradient is None or limit is None or not is_decayed(variable):
             return gradient
-        return keras.ops.clip(gradient, -self.clip_value, self.clip_value)
+        return keras.ops.clip(gradient, -limit, limit)
 
 
 def adam_maker(**settings: Any) -> Callable[[], keras.optimizers.Optimizer]:

@@ -145,7 +145,8 @@ def compare_with_papers(
     rows = [
         row
         for row in published_rows()
-        if row.runs and (row.method, row.dataset) == (config.method, original)
+        if row.runs and row.cells
+        if (row.method, row.dataset) == (config.method, original)
     ]
     taken = set(protocols) or {config.protocol}
     found = []

@@ -74,10 +74,13 @@ def _table(rows: list[PublishedRow]) -> Iterator[str]:
     yield f"### `{rows[0].paper}:{rows[0].table}`"
     yield ""
     runs = " or ".join(map(str, seeds)) if seeds else "number of seeds not said"
-    yield (
-        f"{rows[0].statistic.capitalize()} over runs ({runs}); intervals: "
-        f"{', '.join(kinds)}."
-    )
+    if scores:
+        yield (
+            f"{rows[0].statistic.capitalize()} over runs ({runs}); intervals: "
+            f"{', '.join(kinds)}."
+        )
+    else:
+        yield "Described in words; no number is printed."
     yield ""
     yield f"| {' | '.join(head)} |"
     yield f"|{'---|' * len(head)}"

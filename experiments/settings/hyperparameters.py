@@ -8,8 +8,10 @@ from typing import Any
 
 _NOT_NEGATIVE = ("weight_decay", "beta_1", "beta_2", "clip_value")
 
+# Which schedules may start or end at 0.
+_MAY_BE_ZERO = ("linear", "step")
 _SCHEDULE = re.compile(
-    r"^(cosine|periodic_cosine|exponential)\(([^,()]+),([^,()]+)(?:,([^,()]+))?\)$"
+    r"^(cosine|periodic_cosine|exponential|linear|step)\(([^,()]+),([^,()]+)(?:,([^,()]+))?\)$"
 )
 
 
@@ -35,7 +37,7 @@ def check_values(values: Mapping[str, Any]) -> None:
         is_rate = name.endswith("learning_rate")
         if not (is_rate or name in _NOT_NEGATIVE) or value is None:
             continue
-        if is_rate and isinstance(value, Mapping):
+        if (is_rate or name == "weight_decay") and isinstance(value, Mapping):
             continue
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if (
@@ -76,9 +78,11 @@ def resolve_schedules(values: Mapping[str, Any], steps: int) -> dict[str, Any]:
     """Turns schedules written as text into the serialized schedules of Keras.
 
     `cosine(first, last)` is half a cosine, `exponential(first, last)` a geometric
-    sequence; both run over the whole training. A third number is the steps they take
-    instead: `cosine(first, last, steps)` stays at `last` from then on, and
-    `periodic_cosine(first, last, steps)` climbs back.
+    and `linear(first, last)` an arithmetic sequence; all run over the whole training. A
+    third number is the steps they take instead: `cosine(first, last, steps)` stays at
+    `last` from then on, and `periodic_cosine(first, last, steps)` climbs back.
+    `step(first, last)` changes after half of the training, or after as many steps as
+    the third number says.
 
     Args:
         values: Hyperparameters.
@@ -102,21 +106,28 @@ def _schedule(value: Any, steps: int) -> Any:
         return value
     kind = match[1]
     first, last, length = map(_number, (match[2], match[3], match[4] or str(steps)))
-    if not all(math.isfinite(n) and n > 0 for n in (first, last, length)):
+    if kind == "step" and not match[4]:
+        length = steps // 2
+    least = 0.0 if kind in _MAY_BE_ZERO else math.ulp(0.0)
+    in_range = all(math.isfinite(n) and n >= least for n in (first, last))
+    if not (in_range and math.isfinite(length) and length > 0):
         raise ValueError(
             f"A schedule needs positive, finite numbers, received {value!r}."
         )
-    length = int(length)
+    return _serialized(kind, first, last, int(length))
+
+
+def _serialized(kind: str, first: float, last: float, length: int) -> Any:
     from keras.optimizers import schedules
 
-    if kind == "cosine":
-        made = schedules.CosineDecay(first, decay_steps=length, alpha=last / first)
-    elif kind == "periodic_cosine":
-        from models.schedules import PeriodicCosine
+    from models.schedules import PeriodicCosine
 
-        made = PeriodicCosine(first, last, length)
-    else:
-        made = schedules.ExponentialDecay(
-            first, decay_steps=length, decay_rate=last / first
-        )
-    return schedules.serialize(made)
+    make: dict[str, Any] = {
+        "cosine": lambda: schedules.CosineDecay(first, length, alpha=last / first),
+        "periodic_cosine": lambda: PeriodicCosine(first, last, length),
+        "exponential": lambda: schedules.ExponentialDecay(first, length, last / first),
+        "linear": lambda: schedules.PolynomialDecay(first, length, last),
+        # Its boundary is the last step with the first value.
+        "step": lambda: schedules.PiecewiseConstantDecay([length - 1], [first, last]),
+    }
+    return schedules.serialize(make[kind]())

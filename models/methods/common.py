@@ -23,6 +23,7 @@ def model_from(
     reconstruction: ReconstructionKind | None = "bce",
     reduction: Reduction = "mean",
     supervised_loss: Supervision | None = None,
+    l1_weight: float = 0.0,
     **optimizer: Any,
 ) -> LatentModel:
     """A model that trains `parts` by one Adam optimizer.
@@ -33,6 +34,8 @@ def model_from(
         reconstruction: `"bce"`, `"mse"` or None; see `Reconstruction`.
         reduction: `"mean"` or `"sum"` over pixels.
         supervised_loss: A loss on labelled images.
+        l1_weight: Weight of the l1 norm of everything but biases and codebooks, one of
+            the negative results of Hsu et al. 2023, appendix B.4.
         **optimizer: `learning_rate`, `weight_decay`, `beta_1`, `beta_2`, `clip_value`;
             see `models.optimizers.make_adam`.
     """
@@ -44,6 +47,7 @@ def model_from(
         reconstruction=loss,
         make_optimizer=adam_maker(**optimizer),
         supervision=supervised_loss,
+        l1_weight=l1_weight,
         name=name,
     )
 

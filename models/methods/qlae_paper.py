@@ -172,24 +172,28 @@ def qlae(
     commit_weight: Schedulable = 1e-2,
     loss_reduction: Literal["sum", "mean"] = "sum",
     codebook_init: Literal["even", "normal"] = "even",
-    weight_decay: float = 0.1,
+    weight_decay: Schedulable = 0.1,
     **training: Any,
 ) -> LatentModel:
     """The quantized-latent autoencoder, Algorithm 2.
 
-    `weight_decay=0` is the paper's ablation without weight decay.
+    `weight_decay=0` is the paper's ablation without weight decay. Its negative results
+    (appendix B.4) are `quantize_weight=1, commit_weight=0.25`, the weights of VQ-VAE;
+    both weights growing from 0, `linear(0, 0.01)`; a `weight_decay` of
+    `step(0, 0.1)`, which starts after half of the training; and `l1_weight`.
 
     Args:
         networks: Makes encoder and decoder.
         num_latents: Number of latents.
         num_values: Values in each codebook.
         shared_codebook: One codebook for all latents: the ablation `qlae_global`.
-        quantize_weight: Weight of the quantization loss.
-        commit_weight: Weight of the commitment loss.
+        quantize_weight: Weight of the quantization loss, a number or a schedule.
+        commit_weight: Weight of the commitment loss, a number or a schedule.
         loss_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
         codebook_init: How codebooks start; see `qlayers.LatentQuantizer`. Baykal et
             al.'s QLAE draws them.
-        weight_decay: Decay of everything but biases and codebooks.
+        weight_decay: Decay of everything but biases and codebooks, a number or a
+            schedule.
         **training: As in `ae`.
     """
     quantizer = qlayers.LatentQuantizer(
@@ -224,19 +228,22 @@ def ql_infowgan_gp(
     quantize_weight: Schedulable = 1e-2,
     commit_weight: Schedulable = 1e-2,
     loss_reduction: Literal["sum", "mean"] = "sum",
-    weight_decay: float = 1e-3,
+    weight_decay: Schedulable = 1e-3,
     **options: Any,
 ) -> InfoGan:
     """The quantized-latent InfoWGAN-GP, Algorithm 3.
+
+    It has the options of appendix B.4 that `qlae` has, and `codebook_side="encoder"`.
 
     Args:
         networks: Makes encoder and generator.
         num_latents: Number of latents.
         num_values: Values in each codebook.
-        quantize_weight: Weight of the quantization loss.
-        commit_weight: Weight of the commitment loss.
+        quantize_weight: Weight of the quantization loss, a number or a schedule.
+        commit_weight: Weight of the commitment loss, a number or a schedule.
         loss_reduction: `"sum"` over latents (paper) or `"mean"` (public code).
-        weight_decay: Decay of everything but biases and codebooks.
+        weight_decay: Decay of everything but biases and codebooks, a number or a
+            schedule.
         **options: Arguments of `models.info_gan.InfoGan`.
     """
     quantizer = qlayers.LatentQuantizer(

@@ -478,3 +478,22 @@ def test_wrong_call_arguments_of_a_regularizer_are_named():
         layer(z, z)
     with pytest.raises(TypeError, match=r"Cliff.*'continuous'"):
         qlayers.Cliff(1.0)(z, continuous=z)
+
+
+@pytest.mark.parametrize(
+    "run_eagerly", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
+def test_gans_log_no_reconstruction_that_training_does_not_measure(run_eagerly):
+    """A NaN in every row of the history looks like a run that diverges."""
+    model = tiny_model("infowgan_gp", encoder_steps=1)
+    model.compile(run_eagerly=run_eagerly)
+    images = tiny_images()
+    history = model.fit(images, batch_size=20, epochs=2, verbose=0).history
+    assert "reconstruction" not in history
+    assert all(np.isfinite(values).all() for values in history.values())
+    found = model.evaluate(images, batch_size=20, verbose=0, return_dict=True)
+    assert found["reconstruction"] == pytest.approx(found["loss"])
+    history = model.fit(
+        images, validation_data=(images,), batch_size=20, verbose=0
+    ).history
+    assert "reconstruction" not in history and "val_reconstruction" in history

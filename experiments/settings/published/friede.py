@@ -82,7 +82,9 @@ UNPRINTED: dict[tuple[str, str], Training] = {
     ("beta_vae", "circles"): _VAE.with_settings({**_CIRCLES, "beta": 1.0}),
 }
 
-# Locatello et al. 2019, whose sweeps the paper repeats.
+# Locatello et al. 2019, whose sweeps the paper repeats: disentanglement_lib's
+# config/unsupervised_study_v1/sweep.py. The weights of labels are Locatello et al.
+# 2020's, which that repository does not hold.
 GAMMAS = (10.0, 20.0, 30.0, 40.0, 50.0, 100.0)
 _BETAS = (1.0, 2.0, 4.0, 6.0, 8.0, 16.0)
 _TC_BETAS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)

@@ -65,14 +65,14 @@ class Optimizer:
             `hyperparameters.resolve_schedules`.
         beta_1: Decay of the first moment.
         beta_2: Decay of the second moment.
-        weight_decay: Decoupled weight decay.
+        weight_decay: Decoupled weight decay, a number or a schedule as text.
         clip_value: Largest element of a gradient; None does not clip.
     """
 
     learning_rate: float | str
     beta_1: float = 0.9
     beta_2: float = 0.999
-    weight_decay: float = 0.0
+    weight_decay: float | str = 0.0
     clip_value: float | None = None
 
     def settings(self) -> dict[str, Any]:
@@ -237,7 +237,7 @@ class PublishedRow:
         dataset: Name of the dataset; None for averages over datasets.
         training: How the model was trained; None if it cannot be trained here.
         scoring: How it was scored.
-        cells: Printed numbers by score.
+        cells: Printed numbers by score; none if the paper describes the row in words.
         statistic: What the printed values are, over the seeds.
         seeds: Number of runs behind a cell; None if not stated.
         dataset_options: Variant of the dataset.

@@ -107,7 +107,7 @@ def rows_of(method: str, dataset: str) -> list[PublishedRow]:
     found = [
         row
         for row in published_rows()
-        if row.runs and (row.method, row.dataset) == (method, dataset)
+        if row.runs and row.cells and (row.method, row.dataset) == (method, dataset)
     ]
     first = home(method)
     return sorted(found, key=lambda row: row.paper != first)

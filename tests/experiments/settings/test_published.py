@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 
+from experiments.reporting.comparison import compare_with_papers
 from experiments.running.setup import build_model
 from experiments.settings.config import resolve
 from experiments.settings.published import (
@@ -39,6 +40,7 @@ PRINTED = {
     ("qlae", "table14"): 12,
     ("qlae", "table15"): 12,
     ("qlae", "table16"): 12,
+    ("qlae", "appendixB.4"): 5 + 6,  # without a number; two methods
     ("tripod", "table1"): 7 * 5,
     ("tripod", "table6"): 4,
     ("factor_qvae", "table1"): 9 * 3,
@@ -135,6 +137,42 @@ def test_tables_of_one_paper_agree():
             # An interval has one digit, and its mean ends with that digit.
             digit = 10.0 ** math.floor(math.log10(half)) if half else 0.01
             assert cell.value == pytest.approx(printed.value, abs=digit / 2 + 0.0051)
+
+
+def test_negative_results_have_no_cell_and_stand_beside_nothing():
+    """Appendix B.4 of Hsu et al. 2023 lists modifications without a number."""
+    rows = [row for row in ROWS if not row.cells]
+    assert {row.table for row in rows} == {"appendixB.4"}
+    base = {
+        name: find(f"qlae:table1:{name}/shapes3d").recipe()
+        for name in ("qlae", "ql_infowgan_gp")
+    }
+    changed = {
+        row.row.partition("/")[0]: {
+            name: value
+            for name, value in row.recipe().items()
+            if base[row.method].get(name) != value
+        }
+        for row in rows
+    }
+    for name, decay in (("qlae", 0.1), ("ql_infowgan_gp", 1e-3)):
+        assert changed[f"{name}_vq_weights"] == {
+            "quantize_weight": 1.0,
+            "commit_weight": 0.25,
+        }
+        assert changed[f"{name}_late_decay"] == {"weight_decay": f"step(0, {decay:g})"}
+        assert changed[f"{name}_l1"].keys() == {"l1_weight"}
+        assert changed[f"{name}_l1_no_decay"].keys() == {"l1_weight", "weight_decay"}
+        annealed = changed[f"{name}_annealed_codebook"]
+        assert set(annealed.values()) == {"linear(0, 0.01)"}
+        assert annealed.keys() == {"quantize_weight", "commit_weight"}
+    assert changed["ql_infowgan_gp_encoder_codebook"] == {"codebook_side": "encoder"}
+    late = resolve("qlae", "shapes3d", "qlae:appendixB.4:qlae_late_decay/shapes3d")
+    schedule = late.hyperparameters["weight_decay"]["config"]
+    assert schedule["boundaries"] == [99_999] and schedule["values"] == [0.0, 0.1]
+    found = compare_with_papers(late, ["infomec/modularity"])
+    assert all(not comparison.cells for comparison in found)
+    assert all("appendix" not in comparison.source for comparison in found)
 
 
 def test_scoring_names_an_estimator_for_every_cell():

@@ -55,13 +55,16 @@ class Round:
         z, quantize, commit = quantized(self.codebook(), head)
         return z, value, quantize, commit
 
-    def encoder_terms(self, real):
-        z = self.prior().detach()
-        fake = self.generate(z).detach()
+    def encoder_terms(self, real, with_codebook):
+        z = self.prior()
+        fake = self.generate(z)
+        if not with_codebook:
+            z, fake = z.detach(), fake.detach()
         share = self.draws.take("uniform", (COUNT, 1, 1, 1))
         recovered, of_fake, quantize, commit = self.judge(fake)
         value = (of_fake - self.judge(real)[1]).mean()
-        mixed = (share * real + (1 - share) * fake).requires_grad_()
+        mixed = share * real + (1 - share) * fake
+        mixed = mixed if with_codebook else mixed.requires_grad_()
         slope = torch.autograd.grad(
             self.judge(mixed)[1].sum(), mixed, create_graph=True
         )[0]
@@ -75,8 +78,16 @@ class Round:
         return -value.mean(), ((recovered - z) ** 2).mean(), (quantize + commit).mean()
 
 
-@pytest.mark.parametrize("method", ["ql_infowgan_gp", "infowgan_gp"])
-def test_golden_round(method, monkeypatch):
+@pytest.mark.parametrize(
+    ("method", "side"),
+    [
+        ("ql_infowgan_gp", "generator"),
+        ("infowgan_gp", "generator"),
+        # Appendix B.4.
+        ("ql_infowgan_gp", "encoder"),
+    ],
+)
+def test_golden_round(method, side, monkeypatch):
     keras.utils.set_random_seed(6)
     is_quantized = method == "ql_infowgan_gp"
     options = {"preserving_layers": 0}
@@ -90,25 +101,33 @@ def test_golden_round(method, monkeypatch):
         encoder_steps=2,
         weight_decay=DECAY,
         learning_rate=RATE,
+        codebook_side=side,
         **({"num_values": VALUES} if is_quantized else {}),
     )
     model.compile(run_eagerly=True)
     codebook = model.quantizer.trainable_variables if is_quantized else []
     weights = Weights(
-        encoder=model.encoder_variables,
+        encoder=[v for v in model.encoder_variables if "codebook" not in v.path],
         generator=model.decoder.trainable_variables,
         codebook=codebook,
     )
     settings = {"lr": RATE, "betas": (0.0, 0.9)}
-    judging = adam_with_decay(weights, ("encoder",), DECAY, **settings)
-    making = adam_with_decay(weights, ("generator", "codebook"), DECAY, **settings)
+    with_codebook = side == "encoder"
+    judged, made = ("encoder",), ("generator",)
+    judged, made = (
+        ((*judged, "codebook"), made)
+        if with_codebook
+        else (judged, (*made, "codebook"))
+    )
+    judging = adam_with_decay(weights, judged, DECAY, **settings)
+    making = adam_with_decay(weights, made, DECAY, **settings)
     draws = Draws(monkeypatch)
     images, x = batch(SIDE, 2 * COUNT, seed=0)
     logs = model.train_on_batch(images, return_dict=True)
     players = Round(weights, draws, is_quantized)
     values, penalties, errors = [], [], []
     for real in x.split(COUNT):
-        value, penalty, error, of_codes = players.encoder_terms(real)
+        value, penalty, error, of_codes = players.encoder_terms(real, with_codebook)
         loss = value + 10 * penalty + 200 * error + 0.01 * of_codes
         weights.zero_grad()
         loss.backward()
