@@ -13,6 +13,7 @@ require("qlayers.metrics", "scipy", "sklearn")
 from qlayers.metrics.beta_vae_score import BetaVAEScoreResult, beta_vae_score
 from qlayers.metrics.bootstrap import Bootstrap
 from qlayers.metrics.dci import DCIResult, dci
+from qlayers.metrics.dci_es import DCIESResult, dci_es
 from qlayers.metrics.evaluate import EvaluationResult, evaluate
 from qlayers.metrics.factor_vae_score import FactorVAEScoreResult, factor_vae_score
 from qlayers.metrics.image_quality import PSNRResult, psnr
@@ -37,6 +38,7 @@ from qlayers.metrics.straight_through_gap import (
 __all__ = [
     "BetaVAEScoreResult",
     "Bootstrap",
+    "DCIESResult",
     "DCIResult",
     "EvaluationResult",
     "FactorVAEScoreResult",
@@ -53,6 +55,7 @@ __all__ = [
     "StraightThroughGapResult",
     "beta_vae_score",
     "dci",
+    "dci_es",
     "evaluate",
     "factor_vae_score",
     "infomec",
