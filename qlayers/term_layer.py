@@ -91,9 +91,10 @@ class TermLayer(SavesRandomState, keras.layers.Layer):
         for name in names:
             self._trackers[name] = keras.metrics.Mean(name=f"{self.name}_{name}")
 
-    def build_step(self) -> None:
-        """Creates the step counter if any quantity is scheduled."""
-        if any(is_scheduled(getattr(self, name)) for name in self._schedulable_names):
+    def build_step(self, always: bool = False) -> None:
+        """Creates the step counter if any quantity is scheduled, or `always`."""
+        scheduled = (getattr(self, name) for name in self._schedulable_names)
+        if always or any(is_scheduled(value) for value in scheduled):
             self.training_step = self.add_weight(
                 name="training_step",
                 shape=(),

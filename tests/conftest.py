@@ -49,3 +49,17 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"real samples not found at {SHARED_DATA}")
     return SHARED_DATA
+
+
+@pytest.fixture
+def registries():
+    """What a test registers is forgotten afterwards."""
+    import models
+    from qlayers.datasets import registry
+
+    known = (models.METHODS, registry._INFOS)
+    before = [dict(records) for records in known]
+    yield
+    for records, entries in zip(known, before, strict=True):
+        records.clear()
+        records.update(entries)

@@ -11,20 +11,6 @@ PAGES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
-@pytest.fixture
-def registries():
-    """What a page registers is forgotten afterwards."""
-    import models
-    from qlayers.datasets import registry
-
-    known = (models.METHODS, registry._INFOS)
-    before = [dict(records) for records in known]
-    yield
-    for records, entries in zip(known, before, strict=True):
-        records.clear()
-        records.update(entries)
-
-
 @pytest.mark.usefixtures("registries")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_blocks_run_in_order(page: Path, tmp_path, monkeypatch):

@@ -191,20 +191,6 @@ def test_added_layer(check, tmp_path, monkeypatch):
     assert float(layer.losses[0]) == 0.5 * 2.0
 
 
-@pytest.fixture
-def registries():
-    """What the sections register is forgotten afterwards."""
-    import models
-    from qlayers.datasets import registry
-
-    known = (models.METHODS, registry._INFOS)
-    before = [dict(records) for records in known]
-    yield
-    for records, entries in zip(known, before, strict=True):
-        records.clear()
-        records.update(entries)
-
-
 def test_added_dataset(tmp_path, monkeypatch, registries):
     names = run_section("Add a dataset", tmp_path, monkeypatch)
     sources, images = names["sources"], names["images"]

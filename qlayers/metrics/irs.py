@@ -63,7 +63,7 @@ def irs(
         An `IRSResult`.
 
     Example:
-        >>> float(irs(sources, latents))
+        >>> irs(sources, latents).source_of_latent
 
     Reference:
         Suter et al. 2019, Robustly Disentangled Causal Mechanisms, section 3 and

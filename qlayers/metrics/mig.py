@@ -58,7 +58,8 @@ def mig(
         A `MIGResult`.
 
     Example:
-        >>> float(mig(sources, latents))
+        >>> result = mig(sources, latents)
+        >>> result.gap_per_source
 
     Reference:
         Chen et al. 2018, Isolating Sources of Disentanglement; binning of Locatello

@@ -59,7 +59,7 @@ def modularity(
         A `ModularityResult`.
 
     Example:
-        >>> float(modularity(sources, latents))
+        >>> modularity(sources, latents, dead_latents="ignore").per_latent
 
     Reference:
         Ridgeway and Mozer 2018, Learning Deep Disentangled Embeddings with the

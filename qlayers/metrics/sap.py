@@ -70,7 +70,7 @@ def sap(
         A `SAPResult`.
 
     Example:
-        >>> float(sap(sources, latents))
+        >>> print(sap(sources, latents, seed=1))
 
     Reference:
         Kumar et al. 2018, Variational Inference of Disentangled Latent Concepts;

@@ -1,13 +1,8 @@
 """The Hessian penalty."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import keras
 
-from qlayers.functional.hessian_penalty import check_aggregate
 from qlayers.regularizers.hessian_base import BaseHessianPenalty
-from qlayers.schedules import Schedulable
 
 
 @keras.saving.register_keras_serializable(package="qlayers")
@@ -33,8 +28,9 @@ class HessianPenalty(BaseHessianPenalty):
         outputs: Names of inner layers whose outputs are regularized; the decoder is
             then evaluated no further than the last of them. Default: the decoder's
             outputs.
-        aggregate: `"max"` over the entries of each output, as Peebles et al., or
-            `"mean"`, as Tripod's public code; several outputs are added up.
+        aggregate: `"max"` over the entries of each output, as Peebles et al. (the
+            default), or `"mean"`, as Tripod's public code; several outputs are added
+            up.
         batch_fraction: Part of the batch, chosen at random, that is perturbed.
         step_interval: Compute the penalty only at every so many steps, with as many
             times the weight.
@@ -56,29 +52,3 @@ class HessianPenalty(BaseHessianPenalty):
     """
 
     is_normalized = False
-
-    def __init__(
-        self,
-        decoder: keras.layers.Layer,
-        weight: Schedulable,
-        num_perturbations: int = 2,
-        epsilon: float = 0.1,
-        outputs: Sequence[str] | None = None,
-        aggregate: str = "max",
-        batch_fraction: float = 1.0,
-        step_interval: int = 1,
-        directions: str = "random",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            decoder,
-            weight,
-            num_perturbations,
-            epsilon,
-            outputs,
-            check_aggregate(aggregate, normalized=False),
-            batch_fraction,
-            step_interval,
-            directions,
-            **kwargs,
-        )

@@ -10,6 +10,7 @@ from qlayers.backend import Tensor, num_replicas, sum_over_replicas
 from qlayers.checks import check_choice, check_count, check_number
 from qlayers.functional.hessian_penalty import (
     DIRECTIONS,
+    check_aggregate,
     coordinate_moments,
     draw_coordinates,
     draw_directions,
@@ -50,7 +51,8 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         epsilon: Step of the finite differences.
         outputs: Names of inner layers whose outputs are regularized. Default: the
             decoder's outputs.
-        aggregate: How the outputs' penalties become one number.
+        aggregate: How the outputs' penalties become one number; None for the paper's
+            way.
         batch_fraction: Part of the batch, chosen at random, that is perturbed.
         step_interval: The penalty is computed at every `step_interval`-th training
             step, with the weight times `step_interval`.
@@ -67,13 +69,13 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         self,
         decoder: keras.layers.Layer,
         weight: Schedulable,
-        num_perturbations: int,
-        epsilon: float,
-        outputs: Sequence[str] | None,
-        aggregate: str,
-        batch_fraction: float,
-        step_interval: int,
-        directions: str,
+        num_perturbations: int = 2,
+        epsilon: float = 0.1,
+        outputs: Sequence[str] | None = None,
+        aggregate: str | None = None,
+        batch_fraction: float = 1.0,
+        step_interval: int = 1,
+        directions: str = "random",
         **kwargs: Any,
     ) -> None:
         super().__init__(layer=decoder, **kwargs)
@@ -83,7 +85,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         )
         self.epsilon = check_number("epsilon", epsilon, exclusive=True)
         self.outputs = _check_names(outputs)
-        self.aggregate = aggregate
+        self.aggregate = check_aggregate(aggregate, self.is_normalized)
         self.batch_fraction = check_number(
             "batch_fraction", batch_fraction, exclusive=True
         )
@@ -109,22 +111,13 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
                 f"n. Received an input of shape {tuple(input_shape)}."
             )
         super().build(input_shape)
-        self.build_step()
+        self.build_step(always=self.step_interval > 1)
         if self.step_interval > 1:
-            self._build_interval()
+            self._build_last_penalty()
         if self.outputs is not None:
             self._regularized = _Untracked(_up_to(self.layer, self.outputs))
 
-    def _build_interval(self) -> None:
-        if self.training_step is None:
-            self.training_step = self.add_weight(
-                name="training_step",
-                shape=(),
-                dtype="int32",
-                initializer="zeros",
-                trainable=False,
-                aggregation="only_first_replica",
-            )
+    def _build_last_penalty(self) -> None:
         self.last_penalty = self.add_weight(
             name="last_penalty",
             shape=(),
@@ -192,17 +185,20 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
 
     def _measure(self, own: Tensor, directions: Tensor) -> Tensor:
         """The mean penalty of these samples, or the means whose ratios it is."""
-        regularized = self._regularized.model or self.layer
-
-        def fn(points: Tensor) -> Any:
-            return self._call_layer(regularized, points, False)
-
         settings = (self.epsilon, self.is_normalized, self.aggregate)
         if self.directions == "random":
-            return ops.mean(penalty_of_samples(fn, own, directions, *settings))
+            penalties = penalty_of_samples(self._decode, own, directions, *settings)
+            return ops.mean(penalties)
         num_points = num_evaluations(self.num_perturbations, self.is_normalized)
-        moments = coordinate_moments(fn, own, directions, *settings, num_points)
+        moments = coordinate_moments(
+            self._decode, own, directions, *settings, num_points
+        )
         return moments if self._is_pooled else penalty_of_moments(moments)
+
+    def _decode(self, points: Tensor) -> Any:
+        """The regularized outputs at perturbed latents."""
+        regularized = self._regularized.model or self.layer
+        return self._call_layer(regularized, points, False)
 
     def _value(self, measured: Tensor, share: Tensor | float) -> Tensor:
         """The penalty of all replicas' samples, or this replica's share in its mean."""
@@ -226,21 +222,30 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         self, of_all: Tensor, own: Tensor, continuous: Tensor | None
     ) -> Tensor:
         """Scaled perturbations of this replica's samples."""
-        draw = draw_directions if self.directions == "random" else draw_coordinates
-        directions = draw(
-            ops.shape(of_all)[0],
-            of_all.shape[-1],
-            self.num_perturbations,
-            self.is_normalized,
-            self.seed_generator,
-        )
+        directions = self._draw(ops.shape(of_all)[0], of_all.shape[-1])
         by_sample = part_of_replica(ops.transpose(directions, (1, 0, 2)), own)
         directions = ops.transpose(by_sample, (1, 0, 2))
-        if not self.is_normalized:
+        if not self._is_scaled:
             return directions
         if continuous is not None:
             of_all = self.global_samples(continuous)
         return directions * standard_deviation(of_all)
+
+    @property
+    def _is_scaled(self) -> bool:
+        """Whether perturbations are in units of the latents' standard deviations."""
+        return self.is_normalized
+
+    def _draw(self, num_samples: Any, n: int) -> Tensor:
+        """Perturbations of unit scale, `(directions, num_samples, n)`."""
+        draw = draw_directions if self.directions == "random" else draw_coordinates
+        return draw(
+            num_samples,
+            n,
+            self.num_perturbations,
+            self.is_normalized,
+            self.seed_generator,
+        )
 
     def _subset(self, own: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
         """A random part of the samples, and their perturbations."""

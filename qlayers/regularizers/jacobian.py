@@ -11,9 +11,7 @@ from qlayers.functional.jacobian_orthogonality import (
     draw_halves,
     orthogonality_of_samples,
 )
-from qlayers.functional.standardize import standard_deviation
 from qlayers.regularizers.hessian_base import BaseHessianPenalty
-from qlayers.regularizers.replicas import part_of_replica
 from qlayers.schedules import Schedulable
 
 
@@ -84,39 +82,23 @@ class JacobianOrthogonality(BaseHessianPenalty):
             num_perturbations,
             epsilon,
             outputs,
-            aggregate="joint",
             batch_fraction=batch_fraction,
             step_interval=step_interval,
-            directions="random",
             **kwargs,
         )
         self.normalized = bool(normalized)
 
-    def _directions(
-        self, of_all: Tensor, own: Tensor, continuous: Tensor | None
-    ) -> Tensor:
-        halves = draw_halves(
-            ops.shape(of_all)[0],
-            of_all.shape[-1],
-            self.num_perturbations,
-            self.seed_generator,
-        )
-        by_sample = part_of_replica(ops.transpose(halves, (1, 0, 2)), own)
-        halves = ops.transpose(by_sample, (1, 0, 2))
-        if not self.normalized:
-            return halves
-        if continuous is not None:
-            of_all = self.global_samples(continuous)
-        return halves * standard_deviation(of_all)
+    @property
+    def _is_scaled(self) -> bool:
+        return self.normalized
+
+    def _draw(self, num_samples: Any, n: int) -> Tensor:
+        return draw_halves(num_samples, n, self.num_perturbations, self.seed_generator)
 
     def _measure(self, own: Tensor, directions: Tensor) -> Tensor:
-        regularized = self._regularized.model or self.layer
-
-        def fn(points: Tensor) -> Any:
-            return self._call_layer(regularized, points, False)
-
+        settings = (self.epsilon, self.normalized)
         return ops.mean(
-            orthogonality_of_samples(fn, own, directions, self.epsilon, self.normalized)
+            orthogonality_of_samples(self._decode, own, directions, *settings)
         )
 
     def get_config(self) -> dict[str, Any]:

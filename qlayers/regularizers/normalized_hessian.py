@@ -1,13 +1,8 @@
 """The normalized Hessian penalty."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import keras
 
-from qlayers.functional.hessian_penalty import check_aggregate
 from qlayers.regularizers.hessian_base import BaseHessianPenalty
-from qlayers.schedules import Schedulable
 
 
 @keras.saving.register_keras_serializable(package="qlayers")
@@ -42,8 +37,9 @@ class NormalizedHessianPenalty(BaseHessianPenalty):
         outputs: Names of inner layers whose outputs are regularized; the decoder is
             then evaluated no further than the last of them. Default: the decoder's
             outputs.
-        aggregate: `"joint"` divides once, as Algorithm 1; `"per_output"` divides for
-            each output and adds up the ratios, as the public code.
+        aggregate: `"joint"` divides once, as Algorithm 1 (the default);
+            `"per_output"` divides for each output and adds up the ratios, as the public
+            code.
         batch_fraction: Part of the batch, chosen at random, that is perturbed.
         step_interval: Compute the penalty only at every so many steps, with as many
             times the weight.
@@ -71,29 +67,3 @@ class NormalizedHessianPenalty(BaseHessianPenalty):
 
     may_read = ("continuous",)
     is_normalized = True
-
-    def __init__(
-        self,
-        decoder: keras.layers.Layer,
-        weight: Schedulable,
-        num_perturbations: int = 2,
-        epsilon: float = 0.1,
-        outputs: Sequence[str] | None = None,
-        aggregate: str = "joint",
-        batch_fraction: float = 1.0,
-        step_interval: int = 1,
-        directions: str = "random",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            decoder,
-            weight,
-            num_perturbations,
-            epsilon,
-            outputs,
-            check_aggregate(aggregate, normalized=True),
-            batch_fraction,
-            step_interval,
-            directions,
-            **kwargs,
-        )

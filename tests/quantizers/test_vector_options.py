@@ -7,6 +7,7 @@ from keras import ops
 
 import qlayers
 from tests.gradients import as_float64, gradients
+from tests.quantizers.plain_vectors import plain_vector_quantizer
 
 pytestmark = pytest.mark.backends
 
@@ -16,13 +17,7 @@ TABLE = rng.normal(size=(NUM_CODES, DIM)).astype("float32")
 
 
 def make(**kwargs):
-    """The plain layer with options, and a known codebook."""
-    plain = {**qlayers.VectorQuantizer.PLAIN, "loss_reduction": "sum"}
-    kwargs = {**plain, **kwargs}
-    layer = qlayers.VectorQuantizer(NUM_CODES, DIM, seed=0, **kwargs)
-    layer.build((None, SLOTS * DIM))
-    layer.codebook.assign(TABLE[None])
-    return layer
+    return plain_vector_quantizer(TABLE, SLOTS, **kwargs)
 
 
 def batch(size=16):

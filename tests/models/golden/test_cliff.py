@@ -2,13 +2,11 @@
 
 import math
 
-import keras
 import numpy as np
 import pytest
 
-import models
-from tests.models.golden import networks
-from tests.models.golden.toolkit import Draws, Weights, batch, check_logs, torch
+from tests.models.golden import networks, toolkit
+from tests.models.golden.toolkit import Draws, Weights, torch
 
 RATE, SIGMA = 1e-3, 0.3
 GRID, CONDITIONS = 100, 20
@@ -72,11 +70,11 @@ def _take(draws, count):
 
 def test_golden_steps_on_points(monkeypatch):
     """Section 3.1: the criterion is the only loss."""
-    keras.utils.set_random_seed(4)
-    model = models.build(
+    model = toolkit.golden_model(
         "cliff",
         (2,),
         2,
+        seed=4,
         network="mlp",
         width=0.2,
         bandwidth=SIGMA,
@@ -86,23 +84,19 @@ def test_golden_steps_on_points(monkeypatch):
         cliff_weight=2.0,
         learning_rate=RATE,
     )
-    model.compile(run_eagerly=True)
     weights = Weights(encoder=model.trainable_variables)
     adam = torch.optim.Adam(weights.leaves("encoder"), lr=RATE)
     draws = Draws(monkeypatch)
     for step in range(2):
         points = np.random.default_rng(step).uniform(-1, 1, (30, 2)).astype("float32")
-        logs = model.train_on_batch(points, return_dict=True)
-        model.reset_metrics()
+        logs = toolkit.step_of(model, points)
         drawn = _take(draws, 30)
         draws.check_all_taken()
         z = networks.mlp(weights.part("encoder"), torch.tensor(points).double())
         univariate, bivariate, uniform = criterion(z, *drawn)
         loss = 2.0 * (0.5 * univariate + 1.5 * bivariate + 0.7 * uniform)
-        weights.zero_grad()
-        loss.backward()
-        adam.step()
-        check_logs(
+        weights.descend(loss, adam)
+        toolkit.check_logs(
             logs,
             loss=loss,
             cliff_univariate=univariate,
@@ -115,29 +109,24 @@ def test_golden_steps_on_points(monkeypatch):
 @pytest.mark.slow
 def test_golden_steps_on_images(monkeypatch):
     """Section 3.2: beside a beta-VAE, on the means."""
-    keras.utils.set_random_seed(5)
     beta, latents, count = 10.0, 3, 24
-    model = models.build(
+    model = toolkit.golden_model(
         "cliff",
         (16, 16, 3),
         latents,
+        seed=5,
         width=1 / 16,
         encoder_options={"variant": "code"},
         bandwidth=SIGMA,
         beta=beta,
         learning_rate=RATE,
     )
-    model.compile(run_eagerly=True)
-    weights = Weights(
-        encoder=model.encoder.trainable_variables,
-        decoder=model.decoder.trainable_variables,
-    )
+    weights = Weights.of_autoencoder(model)
     adam = torch.optim.Adam(weights.leaves("encoder", "decoder"), lr=RATE)
     draws = Draws(monkeypatch)
     for step in range(2):
-        images, x = batch(16, count, seed=step)
-        logs = model.train_on_batch(images, return_dict=True)
-        model.reset_metrics()
+        images, x = toolkit.batch(16, count, seed=step)
+        logs = toolkit.step_of(model, images)
         noise = draws.take("normal", (count, latents))
         drawn = _take(draws, count)
         draws.check_all_taken()
@@ -153,10 +142,8 @@ def test_golden_steps_on_images(monkeypatch):
         univariate, bivariate, uniform = criterion(mean, *drawn)
         of_cliff = 0.5 * univariate + bivariate + 0.7 * uniform
         loss = error + beta * kl + of_cliff
-        weights.zero_grad()
-        loss.backward()
-        adam.step()
-        check_logs(
+        weights.descend(loss, adam)
+        toolkit.check_logs(
             logs,
             loss=loss,
             reconstruction=error,

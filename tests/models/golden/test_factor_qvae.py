@@ -4,16 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-import models
-from tests.models.golden import networks
-from tests.models.golden.toolkit import (
-    Draws,
-    Weights,
-    batch,
-    check_logs,
-    gumbel,
-    torch,
-)
+from tests.models.golden import networks, toolkit
+from tests.models.golden.toolkit import Draws, Weights, torch
 
 RATE, OTHER_RATE, BETA, GAMMA = 1e-3, 2e-3, 0.3, 0.2
 LATENTS, CODES, HALF = 3, 5, 6
@@ -27,7 +19,7 @@ def sampled(w, x, code_dim, distance, uniform, temperature):
         logits = -difference.abs().sum(-1)
     else:
         logits = -(difference**2).sum(-1)
-    weights = torch.softmax((logits + gumbel(uniform)) / temperature, dim=-1)
+    weights = torch.softmax((logits + toolkit.gumbel(uniform)) / temperature, dim=-1)
     z = weights @ w("quantizer/codebook")[0]
     return weights, z.reshape(len(x), -1), logits
 
@@ -47,13 +39,13 @@ def permuted(one_hots, keys):
     ],
 )
 def test_golden_steps(code_dim, distance, reduction, monkeypatch):
-    keras.utils.set_random_seed(1)
     # Faster than exp(-1e-5 t), so that the second step shows which one was taken.
     temperature = keras.optimizers.schedules.ExponentialDecay(1.0, 1, 0.5)
-    model = models.build(
+    model = toolkit.golden_model(
         "factor_qvae",
         (8, 8, 3),
         LATENTS,
+        seed=1,
         width=1 / 32,
         num_values=CODES,
         code_dim=code_dim,
@@ -66,21 +58,15 @@ def test_golden_steps(code_dim, distance, reduction, monkeypatch):
         learning_rate=RATE,
         discriminator_learning_rate=OTHER_RATE,
     )
-    model.compile(run_eagerly=True)
     _enlarge(model)
     critic = model.discriminator.discriminator_variables
-    weights = Weights(
-        encoder=model.encoder.trainable_variables,
-        decoder=model.decoder.trainable_variables,
-        critic=critic,
-    )
+    weights = Weights.of_autoencoder(model, critic=critic)
     first = torch.optim.Adam(weights.leaves("encoder", "decoder"), lr=RATE)
     second = torch.optim.Adam(weights.leaves("critic"), lr=OTHER_RATE)
     draws = Draws(monkeypatch)
     for step in range(2):
-        images, x = batch(8, 2 * HALF, seed=step)
-        logs = model.train_on_batch(images, return_dict=True)
-        model.reset_metrics()
+        images, x = toolkit.batch(8, 2 * HALF, seed=step)
+        logs = toolkit.step_of(model, images)
         w, of_decoder = weights.part("encoder"), weights.part("decoder")
         of_critic = weights.part("critic")
         tau, shape = 0.5**step, (HALF, LATENTS, CODES)
@@ -95,9 +81,7 @@ def test_golden_steps(code_dim, distance, reduction, monkeypatch):
         c = torch.softmax(networks.discriminator(of_critic, z.flatten(1), 3), dim=1)
         correlation = torch.log(c[:, 0] / (1 - c[:, 0])).mean()
         loss = error + BETA * kl + GAMMA * correlation
-        weights.zero_grad()
-        loss.backward()
-        first.step()
+        weights.descend(loss, first)
         weights.check((model.optimizer, first))
         # The discriminator: the second batch through the updated encoder.
         noise = draws.take("uniform", shape)
@@ -109,11 +93,9 @@ def test_golden_steps(code_dim, distance, reduction, monkeypatch):
         of_real = torch.softmax(real, dim=1)[:, 0]
         of_made = torch.softmax(made, dim=1)[:, 0]
         other_loss = -(of_real.log() + (1 - of_made).log()).mean() / 2
-        weights.zero_grad()
-        other_loss.backward()
-        second.step()
+        weights.descend(other_loss, second)
         draws.check_all_taken()
-        check_logs(
+        toolkit.check_logs(
             logs,
             loss=loss,
             reconstruction=error,

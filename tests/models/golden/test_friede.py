@@ -3,27 +3,19 @@
 import keras
 import numpy as np
 
-import models
-from tests.models.golden import networks
+from tests.models.golden import networks, toolkit
 from tests.models.golden.test_factor_qvae import permuted
-from tests.models.golden.toolkit import (
-    Draws,
-    Weights,
-    batch,
-    check_logs,
-    gumbel,
-    torch,
-)
+from tests.models.golden.toolkit import Draws, Weights, torch
 
 RATE, LATENTS, CATEGORIES, COUNT, GAMMA = 1e-3, 3, 5, 6, 4.0
 
 
 def _model(method, **options):
-    keras.utils.set_random_seed(2)
-    model = models.build(
+    model = toolkit.golden_model(
         method,
         (16, 16, 3),
         LATENTS,
+        seed=2,
         width=1 / 16,
         encoder_options={"variant": "code"},
         num_values=CATEGORIES,
@@ -32,7 +24,6 @@ def _model(method, **options):
         learning_rate=RATE,
         **options,
     )
-    model.compile(run_eagerly=True)
     return model
 
 
@@ -40,7 +31,7 @@ def _elbo(w, of_decoder, x, uniform, step):
     """Latents, summed cross-entropy and divergence, each a mean over images."""
     logits = networks.locatello_encoder(w, x).reshape(-1, LATENTS, CATEGORIES)
     scale = 0.5 * (0.5 + 2.0) + 0.5 * (0.5 - 2.0) * np.cos(np.pi * step / 10)
-    weights = torch.softmax(logits + scale * gumbel(uniform), dim=-1)
+    weights = torch.softmax(logits + scale * toolkit.gumbel(uniform), dim=-1)
     z = weights @ torch.linspace(-1, 1, CATEGORIES, dtype=torch.float64)
     outputs = networks.locatello_decoder(of_decoder, z)
     error = torch.nn.functional.binary_cross_entropy_with_logits(
@@ -53,25 +44,19 @@ def _elbo(w, of_decoder, x, uniform, step):
 
 def test_golden_steps_of_d_vae(monkeypatch):
     model = _model("d_vae")
-    weights = Weights(
-        encoder=model.encoder.trainable_variables,
-        decoder=model.decoder.trainable_variables,
-    )
+    weights = Weights.of_autoencoder(model)
     adam = torch.optim.Adam(weights.leaves("encoder", "decoder"), lr=RATE)
     draws = Draws(monkeypatch)
     for step in range(2):
-        images, x = batch(16, COUNT, seed=step)
-        logs = model.train_on_batch(images, return_dict=True)
-        model.reset_metrics()
+        images, x = toolkit.batch(16, COUNT, seed=step)
+        logs = toolkit.step_of(model, images)
         noise = draws.take("uniform", (COUNT, LATENTS, CATEGORIES))
         draws.check_all_taken()
         parts = weights.part("encoder"), weights.part("decoder")
         _, error, kl = _elbo(*parts, x, noise, step)
         loss = error + kl
-        weights.zero_grad()
-        loss.backward()
-        adam.step()
-        check_logs(logs, loss=loss, reconstruction=error, quantizer_kl=kl)
+        weights.descend(loss, adam)
+        toolkit.check_logs(logs, loss=loss, reconstruction=error, quantizer_kl=kl)
         weights.check((model.optimizer, adam))
 
 
@@ -83,19 +68,16 @@ def test_golden_steps_of_factor_d_vae(monkeypatch):
         hidden_units=[7, 6],
         discriminator_learning_rate=2 * RATE,
     )
-    weights = Weights(
-        encoder=model.encoder.trainable_variables,
-        decoder=model.decoder.trainable_variables,
-        critic=model.discriminator.discriminator_variables,
+    weights = Weights.of_autoencoder(
+        model, critic=model.discriminator.discriminator_variables
     )
     first = torch.optim.Adam(weights.leaves("encoder", "decoder"), lr=RATE)
     second = torch.optim.Adam(weights.leaves("critic"), lr=2 * RATE, betas=(0.5, 0.9))
     draws, judge = Draws(monkeypatch), weights.part("critic")
     cross_entropy = torch.nn.functional.cross_entropy
     for step in range(2):
-        images, x = batch(16, COUNT, seed=step)
-        logs = model.train_on_batch(images, return_dict=True)
-        model.reset_metrics()
+        images, x = toolkit.batch(16, COUNT, seed=step)
+        logs = toolkit.step_of(model, images)
         noise = draws.take("uniform", (COUNT, LATENTS, CATEGORIES))
         keys = draws.take("uniform", (COUNT, LATENTS))
         draws.check_all_taken()
@@ -108,7 +90,6 @@ def test_golden_steps_of_factor_d_vae(monkeypatch):
         made = networks.discriminator(judge, permuted(z.detach(), keys), 3)
         joint, product = torch.zeros(COUNT).long(), torch.ones(COUNT).long()
         other_loss = (cross_entropy(real, joint) + cross_entropy(made, product)) / 2
-        weights.zero_grad()
         of_vae = torch.autograd.grad(loss, weights.leaves("encoder", "decoder"))
         of_critic = torch.autograd.grad(other_loss, weights.leaves("critic"))
         for leaf, gradient in zip(
@@ -119,7 +100,7 @@ def test_golden_steps_of_factor_d_vae(monkeypatch):
             leaf.grad = gradient
         first.step()
         second.step()
-        check_logs(
+        toolkit.check_logs(
             logs,
             loss=loss,
             reconstruction=error,

@@ -4,20 +4,11 @@ The quantized version, whose prior is uniform over the current codebook; and the
 continuous one, uniform on [0, 1].
 """
 
-import keras
 import pytest
 
-import models
-from tests.models.golden import networks
+from tests.models.golden import networks, toolkit
 from tests.models.golden.test_qlae import quantized
-from tests.models.golden.toolkit import (
-    Draws,
-    Weights,
-    adam_with_decay,
-    batch,
-    check_logs,
-    torch,
-)
+from tests.models.golden.toolkit import Draws, Weights, torch
 
 RATE, DECAY, LATENTS, VALUES, COUNT = 1e-3, 2.0, 3, 5, 4
 STAGES, SIDE = 1, 8
@@ -88,13 +79,13 @@ class Round:
     ],
 )
 def test_golden_round(method, side, monkeypatch):
-    keras.utils.set_random_seed(6)
     is_quantized = method == "ql_infowgan_gp"
     options = {"preserving_layers": 0}
-    model = models.build(
+    model = toolkit.golden_model(
         method,
         (SIDE, SIDE, 3),
         LATENTS,
+        seed=6,
         width=0.125,
         encoder_options=options,
         decoder_options=options,
@@ -104,7 +95,6 @@ def test_golden_round(method, side, monkeypatch):
         codebook_side=side,
         **({"num_values": VALUES} if is_quantized else {}),
     )
-    model.compile(run_eagerly=True)
     codebook = model.quantizer.trainable_variables if is_quantized else []
     weights = Weights(
         encoder=[v for v in model.encoder_variables if "codebook" not in v.path],
@@ -113,37 +103,30 @@ def test_golden_round(method, side, monkeypatch):
     )
     settings = {"lr": RATE, "betas": (0.0, 0.9)}
     with_codebook = side == "encoder"
-    judged, made = ("encoder",), ("generator",)
-    judged, made = (
-        ((*judged, "codebook"), made)
-        if with_codebook
-        else (judged, (*made, "codebook"))
-    )
-    judging = adam_with_decay(weights, judged, DECAY, **settings)
-    making = adam_with_decay(weights, made, DECAY, **settings)
+    judged, made = ("encoder",), ("generator", "codebook")
+    if with_codebook:
+        judged, made = ("encoder", "codebook"), ("generator",)
+    judging = toolkit.adam_with_decay(weights, judged, DECAY, **settings)
+    making = toolkit.adam_with_decay(weights, made, DECAY, **settings)
     draws = Draws(monkeypatch)
-    images, x = batch(SIDE, 2 * COUNT, seed=0)
-    logs = model.train_on_batch(images, return_dict=True)
+    images, x = toolkit.batch(SIDE, 2 * COUNT, seed=0)
+    logs = toolkit.step_of(model, images)
     players = Round(weights, draws, is_quantized)
     values, penalties, errors = [], [], []
     for real in x.split(COUNT):
         value, penalty, error, of_codes = players.encoder_terms(real, with_codebook)
         loss = value + 10 * penalty + 200 * error + 0.01 * of_codes
-        weights.zero_grad()
-        loss.backward()
-        judging.step()
+        weights.descend(loss, judging)
         values.append(value)
         penalties.append(penalty)
         errors.append(error)
     weights.check((model.optimizer, judging))
     value, error, of_codes = players.generator_terms()
     of_generator = value + 200 * error + 0.01 * of_codes
-    weights.zero_grad()
-    of_generator.backward()
-    making.step()
+    weights.descend(of_generator, making)
     draws.check_all_taken()
     errors.append(error)
-    check_logs(
+    toolkit.check_logs(
         logs,
         loss=loss,
         value=sum(values) / 2,

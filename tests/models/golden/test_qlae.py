@@ -1,17 +1,9 @@
 """Algorithm 2 of Hsu et al. 2023, two steps."""
 
-import keras
 import pytest
 
-import models
-from tests.models.golden import networks
-from tests.models.golden.toolkit import (
-    Weights,
-    adam_with_decay,
-    batch,
-    check_logs,
-    torch,
-)
+from tests.models.golden import networks, toolkit
+from tests.models.golden.toolkit import Weights, torch
 
 RATE, DECAY, LATENTS = 1e-3, 2.0, 4
 
@@ -31,12 +23,12 @@ def quantized(codebook, continuous):
     "reduction", ["sum", pytest.param("mean", marks=pytest.mark.slow)]
 )
 def test_golden_steps(reduction):
-    keras.utils.set_random_seed(0)
     options = {"preserving_layers": 0}
-    model = models.build(
+    model = toolkit.golden_model(
         "qlae",
         (16, 16, 3),
         LATENTS,
+        seed=0,
         width=0.125,
         encoder_options=options,
         decoder_options=options,
@@ -44,17 +36,13 @@ def test_golden_steps(reduction):
         weight_decay=DECAY,
         learning_rate=RATE,
     )
-    model.compile(run_eagerly=True)
-    weights = Weights(
-        encoder=model.encoder.trainable_variables,
-        decoder=model.decoder.trainable_variables,
-    )
-    adam = adam_with_decay(
+    weights = Weights.of_autoencoder(model)
+    adam = toolkit.adam_with_decay(
         weights, ("encoder", "decoder"), DECAY, lr=RATE, betas=(0.9, 0.99)
     )
     for step in range(2):
-        images, x = batch(16, 8, seed=step)
-        logs = model.train_on_batch(images, return_dict=True)
+        images, x = toolkit.batch(16, 8, seed=step)
+        logs = toolkit.step_of(model, images)
         w, of_decoder = weights.part("encoder"), weights.part("decoder")
         _, continuous = networks.style_encoder(w, x, stages=2)
         codebook = w("quantizer/codebook")[..., 0]
@@ -65,11 +53,8 @@ def test_golden_steps(reduction):
         probability = torch.sigmoid(logits)
         error = -(x * probability.log() + (1 - x) * (1 - probability).log()).mean()
         loss = error + 0.01 * quantize.mean() + 0.01 * commit.mean()
-        weights.zero_grad()
-        loss.backward()
-        adam.step()
-        model.reset_metrics()
-        check_logs(
+        weights.descend(loss, adam)
+        toolkit.check_logs(
             logs,
             loss=loss,
             reconstruction=error,

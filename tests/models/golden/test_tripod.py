@@ -6,9 +6,8 @@ import keras
 import numpy as np
 import pytest
 
-import models
-from tests.models.golden import networks
-from tests.models.golden.toolkit import Draws, Weights, batch, check_logs, torch
+from tests.models.golden import networks, toolkit
+from tests.models.golden.toolkit import Draws, Weights, torch
 
 RATE, LATENTS, COUNT, LEVELS, EPSILON = 1e-3, 3, 6, 12, 0.1
 KLM, NHP = 0.3, 0.2
@@ -57,11 +56,11 @@ def normalized_hessian(decode, z, sigma, signs, normals, aggregate):
     "aggregate", ["joint", pytest.param("per_output", marks=pytest.mark.slow)]
 )
 def test_golden_steps(aggregate, monkeypatch):
-    keras.utils.set_random_seed(3)
-    model = models.build(
+    model = toolkit.golden_model(
         "tripod",
         (16, 16, 3),
         LATENTS,
+        seed=3,
         width=1 / 16,
         klm_weight=KLM,
         nhp_weight=NHP,
@@ -69,19 +68,14 @@ def test_golden_steps(aggregate, monkeypatch):
         learning_rate=RATE,
     )
     _spread(model)
-    model.compile(run_eagerly=True)
-    weights = Weights(
-        encoder=model.encoder.trainable_variables,
-        decoder=model.decoder.trainable_variables,
-    )
+    weights = Weights.of_autoencoder(model)
     adam = torch.optim.Adam(
         weights.leaves("encoder", "decoder"), lr=RATE, betas=(0.9, 0.99)
     )
     draws = Draws(monkeypatch)
     for step in range(2):
-        images, x = batch(16, COUNT, seed=step)
-        logs = model.train_on_batch(images, return_dict=True)
-        model.reset_metrics()
+        images, x = toolkit.batch(16, COUNT, seed=step)
+        logs = toolkit.step_of(model, images)
         # n_p draws of each kind for every image.
         uniform = draws.take("uniform", (COUNT, 2, LATENTS))
         signs = torch.where(uniform < 0.5, -1.0, 1.0)
@@ -99,10 +93,8 @@ def test_golden_steps(aggregate, monkeypatch):
 
         penalty = normalized_hessian(inner, z, sigma, signs, normals, aggregate)
         loss = error + KLM * information + NHP * penalty
-        weights.zero_grad()
-        loss.backward()
-        adam.step()
-        check_logs(
+        weights.descend(loss, adam)
+        toolkit.check_logs(
             logs,
             loss=loss,
             reconstruction=error,
@@ -121,6 +113,6 @@ def _spread(model):
     random = np.random.default_rng(0)
     kernel = random.normal(size=head.kernel.shape)
     features = keras.Model(network.input, network.get_layer("features").output)
-    outputs = np.array(features(batch(16, 32, seed=9)[0])) @ kernel
+    outputs = np.array(features(toolkit.batch(16, 32, seed=9)[0])) @ kernel
     head.kernel.assign((0.6 * kernel / outputs.std(0)).astype("float32"))
     head.bias.assign((-0.6 * outputs.mean(0) / outputs.std(0)).astype("float32"))

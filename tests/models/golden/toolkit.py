@@ -9,7 +9,24 @@ import keras
 import numpy as np
 import pytest
 
+import models
+
 torch = pytest.importorskip("torch", reason="golden steps are computed by PyTorch")
+
+
+def golden_model(method, shape, num_latents, seed, **options):
+    """A model whose step runs eagerly, so that its draws can be replaced."""
+    keras.utils.set_random_seed(seed)
+    model = models.build(method, shape, num_latents, **options)
+    model.compile(run_eagerly=True)
+    return model
+
+
+def step_of(model, images):
+    """One training step of the model under test; what it logs of this step alone."""
+    logs = model.train_on_batch(images, return_dict=True)
+    model.reset_metrics()
+    return logs
 
 
 class Draws:
@@ -73,6 +90,15 @@ class Weights:
                 self.variables[name] = variable
                 self._leaves[name] = value.requires_grad_()
 
+    @classmethod
+    def of_autoencoder(cls, model, **groups):
+        """Those of encoder and decoder, and of other parts."""
+        return cls(
+            encoder=model.encoder.trainable_variables,
+            decoder=model.decoder.trainable_variables,
+            **groups,
+        )
+
     def part(self, name):
         """Function from a variable's path to its leaf, in one part."""
         return lambda path: self._leaves[f"{name}/{path}"]
@@ -84,9 +110,12 @@ class Weights:
             if name.partition("/")[0] in parts and only(name.rpartition("/")[2])
         ]
 
-    def zero_grad(self):
+    def descend(self, loss, optimizer):
+        """A step of a PyTorch optimizer along the gradient of one loss."""
         for leaf in self._leaves.values():
             leaf.grad = None
+        loss.backward()
+        optimizer.step()
 
     def check(self, *optimizers, digits=5e-4):
         """Weights and Adam's moments agree with those of the Keras model.
