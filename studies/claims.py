@@ -139,6 +139,10 @@ def seeds_to_decide(mean: float, deviation: float, least: float) -> int | None:
     return None
 
 
+def _seeds(group: Mapping[str, Any]) -> set[int]:
+    return {row["seed"] for row in group["runs"]}
+
+
 def _judge(
     claim: Claim, first: Mapping[str, Any], second: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -150,6 +154,11 @@ def _judge(
         for group in (first, second)
         for name, bound in claim.needs.items()
         if not group["scores"].get(name, {"mean": float("nan")})["mean"] >= bound
+    ]
+    missed += [
+        f"{group['label']}: {absent} of the seeds diverged"
+        for group, other in ((first, second), (second, first))
+        if (absent := len(_seeds(other) - _seeds(group)))
     ]
     found = verdict(mean, half, claim.least, not missed)
     decided = found != "undecided" or missed or half is None

@@ -39,6 +39,7 @@ LEVEL = 0.95
 QUICK: dict[str, Any] = {"steps": 2, "evaluate_every": 2, "log_every": 1}
 _SPENT = "spent.json"
 _KEPT = ("config.json", "metrics.json", _SPENT)
+_KEPT_OF_DIVERGED = ("config.json", "status.json", _SPENT)
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -61,6 +62,8 @@ class Study:
         command: What starts it again.
         keeps_scores: Whether settings and scores of finished runs are also kept beside
             the record and taken from there: for studies that need no more of a run.
+        diverged: Runs whose loss was no longer finite, by name. With `keeps_scores`
+            they stay in the record; without, they end the study.
 
     Example:
 
@@ -80,6 +83,7 @@ class Study:
     options: argparse.Namespace = field(default_factory=argparse.Namespace)
     command: str = ""
     keeps_scores: bool = False
+    diverged: dict[str, dict[str, Any]] = field(default_factory=dict)
     started: float = field(default_factory=time.perf_counter)
 
     @classmethod
@@ -145,12 +149,15 @@ class Study:
         keep = self.kept if self.keeps_scores else None
         run = functools.partial(_timed, start=start, keep=keep)
         engine = functools.partial(run_local, workers=self.workers, run=run)
-        left = [trial for trial in trials if not self._is_kept(trial)]
+        left = [t for t in trials if not (self._is_kept(t) or self._has_diverged(t))]
         failed = run_sweep(left, self.workdir, engine=engine, pictures=False)
-        if failed:
-            logs = "\n".join(f"  {folder / 'log.txt'}" for folder in failed)
-            raise RuntimeError(f"{len(failed)} trials failed; their logs:\n{logs}")
-        return [load_run(self.folder_of(trial)) for trial in trials]
+        lost = [trial for trial in trials if self._has_diverged(trial)]
+        self.diverged.update({t.name: {"seed": t.config.seed} for t in lost})
+        broken = [path for path in failed if path.name not in self.diverged]
+        if broken:
+            logs = "\n".join(f"  {folder / 'log.txt'}" for folder in broken)
+            raise RuntimeError(f"{len(broken)} trials failed; their logs:\n{logs}")
+        return [load_run(self.folder_of(t)) for t in trials if t not in lost]
 
     @property
     def kept(self) -> Path:
@@ -167,13 +174,17 @@ class Study:
             return self.kept / trial.name
         return folder
 
-    def _is_kept(self, trial: Trial) -> bool:
+    def _is_kept(self, trial: Trial, files: Sequence[str] = _KEPT) -> bool:
         """Whether this very run is kept: same settings, not just the same name."""
         folder = self.kept / trial.name
-        files = [folder / name for name in _KEPT]
-        if not self.keeps_scores or not all(file.exists() for file in files):
+        is_there = all((folder / name).exists() for name in files)
+        if not self.keeps_scores or not is_there:
             return False
         return RunDirectory(folder).load_config() == trial.config
+
+    def _has_diverged(self, trial: Trial) -> bool:
+        """Whether this very run is kept as one that diverged: it would do so again."""
+        return self._is_kept(trial, _KEPT_OF_DIVERGED)
 
     def run_by_seed(
         self, planned: Mapping[str, Sequence[Trial]]
@@ -186,14 +197,15 @@ class Study:
             planned: Trials of each group, all with the same seeds.
 
         Returns:
-            The runs of each group.
+            The runs of each group without those that diverged; no group is empty.
         """
         rounds = [trial for row in zip(*planned.values(), strict=True) for trial in row]
         finished = {run.path.name: run for run in self.run(rounds)}
-        return {
-            label: [finished[trial.name] for trial in trials]
+        groups = {
+            label: [finished[t.name] for t in trials if t.name in finished]
             for label, trials in planned.items()
         }
+        return {label: runs for label, runs in groups.items() if runs}
 
     def write(
         self,
@@ -236,6 +248,7 @@ class Study:
                 "groups": [
                     {k: v for k, v in group.items() if k != "code"} for group in groups
                 ],
+                "diverged": self.diverged,
                 "findings": findings,
             },
         )
@@ -283,9 +296,10 @@ def _timed(
             "cpu_seconds": before["cpu_seconds"] + used,
         }
         write_json(folder / _SPENT, spent)
-    if keep and status["state"] == "finished":
-        (keep / folder.name).mkdir(parents=True, exist_ok=True)
-        for name in _KEPT:
+    if keep:
+        kept = {"finished": _KEPT, "diverged": _KEPT_OF_DIVERGED}
+        for name in kept.get(status.get("reason", status["state"]), ()):
+            (keep / folder.name).mkdir(parents=True, exist_ok=True)
             shutil.copyfile(folder / name, keep / folder.name / name)
     return {**status, "seconds": spent["seconds"]}
 
@@ -337,9 +351,9 @@ def run_here(
             log.write(f"{text}\n")
 
         outcome = TrainingRun(config, folder, report, pictures, stop).run()
-    if not RunDirectory(folder).is_finished():
-        return {"state": "failed", "attempts": 1, "reason": outcome}
     status = {"state": "finished", "attempts": 1}
+    if not RunDirectory(folder).is_finished():
+        status |= {"state": "failed", "reason": outcome}
     write_json(RunDirectory(folder).status_file, status)
     return status
 
@@ -453,12 +467,13 @@ def score_table(groups: Sequence[Mapping[str, Any]], columns: Mapping[str, str])
 def paired_difference(
     first: Mapping[str, Any], second: Mapping[str, Any], score: str
 ) -> dict[str, Any]:
-    """`spread` of first minus second, seed by seed."""
+    """`spread` of first minus second over the seeds that both have."""
     ours = {row["seed"]: row["scores"][score] for row in first["runs"]}
     theirs = {row["seed"]: row["scores"][score] for row in second["runs"]}
-    if set(ours) != set(theirs):
+    both = sorted(set(ours) & set(theirs))
+    if not both:
         raise ValueError("Only runs of the same seeds can be paired.")
-    return spread([ours[seed] - theirs[seed] for seed in sorted(ours)])
+    return spread([ours[seed] - theirs[seed] for seed in both])
 
 
 def machine() -> dict[str, Any]:

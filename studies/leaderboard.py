@@ -227,9 +227,13 @@ def _tune(
         )
     ]
     runs = study.run(trials)
-    left = iter(runs)
+    finished = {run.path.name: run for run in runs}
+    names = iter(trial.name for trial in trials)
     for entry, candidates in wanted:
-        tried = {value: next(left) for value in candidates}
+        named = {value: next(names) for value in candidates}
+        tried = {v: finished[name] for v, name in named.items() if name in finished}
+        if not tried:
+            raise RuntimeError(f"All candidates of {entry.label} diverged.")
         found[entry.label] = {
             "key": entry.key,
             "chosen": choose(entry, tried, regime.tuning_psnr),

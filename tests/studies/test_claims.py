@@ -104,3 +104,12 @@ def test_an_undecided_claim_says_how_many_seeds_would_do():
 
 def test_rows_that_are_not_there_are_passed_over():
     assert judge([claim()], {"A": group("A", [0.1, 0.2])}) == []
+
+
+def test_a_row_with_a_diverged_seed_decides_nothing():
+    groups = {"A": group("A", [0.9, 0.91, 0.92]), "B": group("B", [0.2, 0.22, 0.21])}
+    assert judge([claim()], groups)[0]["verdict"] == "confirmed"
+    del groups["A"]["runs"][1]
+    (found,) = judge([claim()], groups)
+    assert found["verdict"] == "undecided"
+    assert found["missed"] == ["A: 1 of the seeds diverged"]

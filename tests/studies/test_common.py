@@ -65,7 +65,12 @@ def test_paired_difference_is_that_of_a_paired_t_test():
 
 def test_other_seeds_cannot_be_paired():
     with pytest.raises(ValueError, match="same seeds"):
-        paired_difference(group([0.1, 0.2]), group([0.1]), "a/b")
+        paired_difference(group([0.1, 0.2]), {"runs": []}, "a/b")
+
+
+def test_seeds_of_one_side_are_left_out():
+    found = paired_difference(group([0.1, 0.4, 0.9]), group([0.0, 0.2]), "a/b")
+    assert found == spread([0.1 - 0.0, 0.4 - 0.2])
 
 
 TINY = {"steps": 2, "evaluate_every": 2, "log_every": 1, "evaluation_size": 50}
@@ -136,6 +141,38 @@ def test_kept_scores_serve_where_the_runs_are_gone(tmp_path):
     config = dataclasses.replace(trials[0].config, steps=3)
     with pytest.raises(AssertionError, match="trained again"):
         study.run([dataclasses.replace(trials[0], config=config)], start=refuse)
+
+
+def _by_seed(study, trials, start):
+    """`run_by_seed` with another way to run a trial."""
+    finished = {run.path.name: run for run in study.run(trials, start=start)}
+    return {"HFS": [finished[t.name] for t in trials if t.name in finished]}
+
+
+def test_a_diverged_run_stays_in_the_record_and_is_not_tried_again(tmp_path):
+    arguments = ["--quick", f"--workdir={tmp_path / 'first'}", f"--results={tmp_path}"]
+    study = dataclasses.replace(
+        Study.from_arguments("x", "", arguments), keeps_scores=True
+    )
+    sound, broken = plan_sweep(["hfs"], ["grid2d"], [3, 4], settings=TINY)
+    started = []
+
+    def start(folder, pictures, stop):
+        started.append(folder.name)
+        status = {"state": "failed", "attempts": 2, "reason": "diverged"}
+        if folder.name == broken.name:
+            (folder / "status.json").write_text(json.dumps(status))
+            return status
+        return common.run_here(folder, pictures, stop)
+
+    groups = _by_seed(study, [sound, broken], start)
+    assert [run.config.seed for run in groups["HFS"]] == [3]
+    shutil.rmtree(study.workdir)
+    again = dataclasses.replace(study, diverged={})
+    groups = _by_seed(again, [sound, broken], start)
+    assert len(started) == 2
+    path = again.write({"question": "?"}, [summarise("HFS", groups["HFS"])], {})
+    assert json.loads(path.read_text())["diverged"] == {broken.name: {"seed": 4}}
 
 
 def test_a_failed_trial_stops_the_study_and_names_its_log(finished, tmp_path):
