@@ -60,6 +60,7 @@ def _paper_section(paper: str) -> str:
     for table in dict.fromkeys(row.table for row in rows):
         parts += _table([row for row in rows if row.table == table])
     parts += _other_tables(module.OTHER_TABLES)
+    parts += _searched(rows)
     parts += _gaps("Points that differ", (g for row in rows for g in row.differs))
     parts += _gaps("Points left open", (g for row in rows for g in row.left_open))
     parts += _code(rows)
@@ -97,6 +98,24 @@ def _other_tables(tables: dict[str, str]) -> Iterator[str]:
     yield "Tables without results:"
     yield ""
     yield from (f"- {name}: {text}." for name, text in tables.items())
+    yield ""
+
+
+def _searched(rows: list[PublishedRow]) -> Iterator[str]:
+    """Values that the authors chose from, and the choice of each row."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for name, values in row.searched.items():
+            listed = ", ".join(f"{value:g}" for value in values)
+            key = f"`{name}` of `{row.row.partition('/')[0]}` from {listed}"
+            chosen = f"{row.dataset} {row.recipe()[name]:g}"
+            if chosen not in found.setdefault(key, []):
+                found[key].append(chosen)
+    if not found:
+        return
+    yield "Searched (`experiments.sweep --grid=name=value,...`), and chosen:"
+    yield ""
+    yield from (f"- {key}: {', '.join(chosen)}." for key, chosen in found.items())
     yield ""
 
 

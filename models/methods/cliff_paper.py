@@ -26,6 +26,7 @@ def cliff(
     bivariate_weight: Schedulable = 1.0,
     uniform_weight: Schedulable = 0.7,
     bandwidth: float = 0.1,
+    uniform_dimensions: int = 1,
     beta: float | None = 10.0,
     reduction: Reduction = "sum",
     seed: int | None = None,
@@ -42,6 +43,8 @@ def cliff(
         bivariate_weight: Weight of the divergence between conditional cliffs.
         uniform_weight: Weight of the divergence from the uniform.
         bandwidth: Bandwidth of the density estimates.
+        uniform_dimensions: 1 compares latents with the uniform, 2 pairs of latents
+            (appendix F.5).
         beta: Weight of the beta-VAE's divergence beside a sum over pixels; None for
             an autoencoder without one.
         reduction: Reduction of the reconstruction loss over pixels.
@@ -54,6 +57,7 @@ def cliff(
         bivariate_weight=bivariate_weight,
         uniform_weight=uniform_weight,
         bandwidth=bandwidth,
+        uniform_dimensions=uniform_dimensions,
         seed=seed,
         name="cliff",
     )

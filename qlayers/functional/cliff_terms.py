@@ -9,6 +9,7 @@ import numpy as np
 from keras import ops
 
 from qlayers.backend import Tensor, as_float32
+from qlayers.checks import check_choice
 from qlayers.functional.random_order import random_order
 from qlayers.functional.standardize import standardize
 from qlayers.masks import log_weights, total_weight, valid_first, weighted_mean
@@ -31,6 +32,7 @@ def cliff_terms(
     conditions: Tensor | None = None,
     uniform_points: Tensor | None = None,
     weights: Tensor | None = None,
+    uniform_dimensions: int = 1,
 ) -> dict[str, Tensor]:
     r"""Encourages steep, axis-aligned steps in the density of latents.
 
@@ -50,8 +52,15 @@ def cliff_terms(
     The factor `1 / p(z_j)` of the conditional density cancels when `s_ij` is
     normalised and is left out.
 
-    All pairs are one matrix product, of the kernels' slopes at the grid points,
-    `(n * num_grid, samples)`, and their heights at the conditioning values,
+    With `uniform_dimensions=2` the last term is that of appendix F.5, of pairs of
+    latents and a uniform distribution on a square,
+
+        uniform    = sum_{i < j} KL(U(-sqrt 3, sqrt 3)^2 || p(z_i, z_j)),
+
+    which also asks for a factorized support.
+
+    All pairs of `bivariate` are one matrix product, of the kernels' slopes at the grid
+    points, `(n * num_grid, samples)`, and their heights at the conditioning values,
     `(samples, n * num_conditions)`.
 
     Args:
@@ -64,10 +73,13 @@ def cliff_terms(
         seed: Integer or `keras.random.SeedGenerator`.
         terms: The terms to compute.
         conditions: Indices of the conditioning samples. Default: random ones.
-        uniform_points: Points that estimate the expectation in `uniform`. Default:
-            random draws from the uniform distribution.
+        uniform_points: Points that estimate the expectation in `uniform`, of shape
+            `(num_points,)`, or `(num_points, 2)` for pairs. Default: random draws from
+            the uniform distribution.
         weights: Weights of the samples, `(samples,)`, 0 for those to leave out.
             Default: all alike.
+        uniform_dimensions: 1: `uniform` compares each latent's density. 2: that of
+            each pair of latents, which costs `n (n - 1) / 2` times the kernels.
 
     Returns:
         One scalar, in nats, for each of `terms`.
@@ -81,8 +93,9 @@ def cliff_terms(
 
     Reference:
         Barin-Pacela et al. 2025, Quantized Disentanglement: A Practical Approach,
-        equations 1 to 7 and appendix B.
+        equations 1 to 7, appendices B and F.5 (`uniform_dimensions=2`).
     """
+    check_choice("uniform_dimensions", uniform_dimensions, (1, 2))
     u = ops.transpose(standardize(z, weights))
     values = {}
     if "univariate" in terms or "bivariate" in terms:
@@ -102,11 +115,15 @@ def cliff_terms(
         values["bivariate"] = _bivariate(slopes, heights, step, chosen)
     if "uniform" in terms:
         if uniform_points is None:
+            shape = (num_grid,) if uniform_dimensions == 1 else (num_grid, 2)
             uniform_points = keras.random.uniform(
-                (num_grid,), -_HALF_WIDTH, _HALF_WIDTH, seed=seed
+                shape, -_HALF_WIDTH, _HALF_WIDTH, seed=seed
             )
         points = as_float32(ops.convert_to_tensor(uniform_points))
-        values["uniform"] = _uniform_divergence(u, points, bandwidth, weights)
+        divergence = (
+            _uniform_divergence if uniform_dimensions == 1 else _uniform_pair_divergence
+        )
+        values["uniform"] = divergence(u, points, bandwidth, weights)
     return values
 
 
@@ -194,12 +211,51 @@ def _entropy(density: Tensor, step: float) -> Tensor:
 def _uniform_divergence(
     u: Tensor, points: Tensor, bandwidth: float, weights: Tensor | None
 ) -> Tensor:
-    offset = _scaled_offsets(u, ops.expand_dims(points, 0), bandwidth)
+    exponents = ops.square(_scaled_offsets(u, ops.expand_dims(points, 0), bandwidth))
+    return _divergence_of(exponents, 1, u, bandwidth, weights)
+
+
+def _uniform_pair_divergence(
+    u: Tensor, points: Tensor, bandwidth: float, weights: Tensor | None
+) -> Tensor:
+    if u.shape[0] < 2:
+        return ops.sum(u) * 0.0  # there is no pair
+    first, second = np.triu_indices(u.shape[0], k=1)
+    exponents = [
+        ops.square(
+            _scaled_offsets(
+                ops.take(u, side.astype("int32"), axis=0),
+                ops.expand_dims(points[:, axis], 0),
+                bandwidth,
+            )
+        )
+        for axis, side in enumerate((first, second))
+    ]
+    return _divergence_of(exponents[0] + exponents[1], 2, u, bandwidth, weights)
+
+
+def _divergence_of(
+    exponents: Tensor,
+    dimensions: int,
+    u: Tensor,
+    bandwidth: float,
+    weights: Tensor | None,
+) -> Tensor:
+    """Sum over densities of the divergence of a uniform from them.
+
+    Args:
+        exponents: Of every sample's kernel at every point, without their sign,
+            `(densities, num_points, samples)`.
+        dimensions: Of the densities.
+        u: Standardised latents, `(n, samples)`.
+        bandwidth: Standard deviation of the kernels.
+        weights: Weights of the samples.
+    """
     log_count = ops.log(total_weight(ops.transpose(u), weights))
     log_norm = 0.5 * math.log(2.0 * math.pi) + math.log(bandwidth)
-    log_kernels = -ops.square(offset)
+    log_kernels = -exponents
     if weights is not None:
         log_kernels = log_kernels + log_weights(weights)
     log_density = ops.logsumexp(log_kernels, axis=-1)
-    cross_entropy = log_count + log_norm - ops.mean(log_density, axis=-1)
-    return ops.sum(cross_entropy - math.log(2.0 * _HALF_WIDTH))
+    cross_entropy = log_count + dimensions * log_norm - ops.mean(log_density, axis=-1)
+    return ops.sum(cross_entropy - dimensions * math.log(2.0 * _HALF_WIDTH))

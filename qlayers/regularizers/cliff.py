@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 from qlayers.backend import Tensor
-from qlayers.checks import check_count, check_number
+from qlayers.checks import check_choice, check_count, check_number
 from qlayers.functional.cliff_terms import TERMS, cliff_terms
 from qlayers.regularizers.base import LatentRegularizer
 from qlayers.schedules import Schedulable
@@ -34,6 +34,9 @@ class Cliff(LatentRegularizer):
         num_grid: Number of points of the integrals.
         grid_limit: Integrals run from `-grid_limit` to `grid_limit`.
         num_conditions: Number of samples whose values condition the others.
+        uniform_dimensions: 1: each latent is compared with a uniform distribution. 2:
+            each pair of latents is, which also asks for a factorized support
+            (appendix F.5).
         **kwargs: `seed` and `at_inference` of the regularizers and those of
             `keras.layers.Layer`.
 
@@ -47,7 +50,7 @@ class Cliff(LatentRegularizer):
 
     Reference:
         Barin-Pacela et al. 2025, Quantized Disentanglement: A Practical Approach,
-        sections 2.1 to 2.4, appendix B; default weights of its appendix F.4.
+        sections 2.1 to 2.4, appendix B; default weights of its appendix F.4; F.5.
     """
 
     reads = ("continuous",)
@@ -62,6 +65,7 @@ class Cliff(LatentRegularizer):
         num_grid: int = 100,
         grid_limit: float = 5.0,
         num_conditions: int = 20,
+        uniform_dimensions: int = 1,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -75,6 +79,9 @@ class Cliff(LatentRegularizer):
         self.num_grid = check_count("num_grid", num_grid, minimum=2)
         self.grid_limit = check_number("grid_limit", grid_limit, exclusive=True)
         self.num_conditions = check_count("num_conditions", num_conditions)
+        self.uniform_dimensions = check_choice(
+            "uniform_dimensions", uniform_dimensions, (1, 2)
+        )
         self.track_terms(*self._active_terms())
 
     def _active_terms(self) -> list[str]:
@@ -92,6 +99,7 @@ class Cliff(LatentRegularizer):
             seed=self.seed_generator,
             terms=self._active_terms(),
             weights=weights,
+            uniform_dimensions=self.uniform_dimensions,
         )
         self.add_weighted(values, scale=self.value_of("weight"))
 
@@ -102,5 +110,6 @@ class Cliff(LatentRegularizer):
             num_grid=self.num_grid,
             grid_limit=self.grid_limit,
             num_conditions=self.num_conditions,
+            uniform_dimensions=self.uniform_dimensions,
         )
         return config

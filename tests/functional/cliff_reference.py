@@ -56,3 +56,17 @@ def divergence(first, second, conditions, grid, bandwidth):
         densities.append(normalized(np.abs(joint / kernel.mean()), step))
     mixture = np.mean(densities, axis=0)
     return entropy(mixture, step) - np.mean([entropy(d, step) for d in densities])
+
+
+def reference_uniform_of_pairs(z, points, bandwidth=0.1):
+    """Appendix F.5: KL(U || p(z_i, z_j)) of every pair, by two-dimensional normal
+    densities, with the expectation over the given points of the square."""
+    u = standardize(z)
+    kernel = stats.multivariate_normal([0.0, 0.0], bandwidth**2)
+    total = 0.0
+    for i in range(u.shape[1]):
+        for j in range(i + 1, u.shape[1]):
+            offsets = points[:, None] - u[None][..., [i, j]]
+            # The square has an area of 12.
+            total += np.log(1 / 12) - np.log(kernel.pdf(offsets).mean(1)).mean()
+    return total

@@ -15,7 +15,11 @@ from benchmarks.cliff_landscape import (
 from qlayers.functional import cliff_terms
 from qlayers.functional.cliff_terms import kernel_heights, kernel_slopes
 from tests.finite_differences import finite_differences
-from tests.functional.cliff_reference import reference_terms, standardize
+from tests.functional.cliff_reference import (
+    reference_terms,
+    reference_uniform_of_pairs,
+    standardize,
+)
 from tests.gradients import as_float64, gradient_of
 
 rng = np.random.default_rng(0)
@@ -161,6 +165,76 @@ def test_fewer_samples_than_conditions():
     np.testing.assert_allclose(
         as_float64(values["bivariate"]), as_float64(expected["bivariate"]), rtol=1e-4
     )
+
+
+PLANE = rng.uniform(-np.sqrt(3), np.sqrt(3), size=(25, 2)).astype("float32")
+
+
+def of_pairs(z, **arguments):
+    settings = {"uniform_points": PLANE, "bandwidth": 0.3, **arguments}
+    return cliff_terms(z, terms=["uniform"], uniform_dimensions=2, **settings)[
+        "uniform"
+    ]
+
+
+@pytest.mark.backends
+def test_divergence_of_pairs_from_the_uniform_on_a_square():
+    """Appendix F.5, values and gradients."""
+    plane = PLANE.astype("float64")
+    expected = reference_uniform_of_pairs(Z, plane, 0.3)
+    np.testing.assert_allclose(as_float64(of_pairs(Z)), expected, rtol=1e-4)
+    gradient = gradient_of(of_pairs, Z[:8])
+    slopes = finite_differences(
+        lambda z: reference_uniform_of_pairs(z, plane[:25], 0.3), Z[:8]
+    )
+    np.testing.assert_allclose(
+        gradient, slopes, rtol=5e-3, atol=5e-3 * np.abs(slopes).max()
+    )
+
+
+@pytest.mark.backends
+def test_divergence_of_pairs_sees_a_support_that_does_not_factorize():
+    """Both squares have uniform latents; one of them is filled along its diagonal."""
+    side = np.linspace(-1, 1, 15, dtype="float32")
+    filled = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    diagonal = np.repeat(side, 15)[:, None] * np.ones((1, 2), "float32")
+    one = [
+        as_float64(cliff_terms(z, terms=["uniform"], uniform_points=POINTS)["uniform"])
+        for z in (filled, diagonal)
+    ]
+    np.testing.assert_allclose(*one, rtol=1e-3)
+    two = [float(as_float64(of_pairs(z, bandwidth=0.1))) for z in (filled, diagonal)]
+    assert 0 <= two[0] < 1 and two[1] > 10 * max(two[0], 0.5)
+    # Far from all samples single precision knows no density, but its logarithm.
+    assert np.isfinite(two).all()
+    assert float(as_float64(of_pairs(Z[:, :1]))) == 0.0
+
+
+@pytest.mark.backends
+def test_divergence_of_pairs_leaves_masked_samples_out():
+    weights = np.array([1.0] * 20 + [0.0] * 10, "float32")
+    padded = np.concatenate([Z[:20], np.tile(Z[:1], (10, 1))])
+    np.testing.assert_allclose(
+        as_float64(of_pairs(padded, weights=weights)),
+        as_float64(of_pairs(Z[:20])),
+        rtol=1e-4,
+    )
+
+
+@pytest.mark.backends
+def test_random_points_of_the_square_average_to_the_even_ones():
+    middles = (np.arange(60) + 0.5) / 60 * 2 * np.sqrt(3) - np.sqrt(3)
+    even = np.stack(np.meshgrid(middles, middles), axis=-1).reshape(-1, 2)
+    expected = float(as_float64(of_pairs(Z, uniform_points=even.astype("float32"))))
+    draws = [
+        float(as_float64(of_pairs(Z, uniform_points=None, num_grid=2000, seed=seed)))
+        for seed in range(4)
+    ]
+    error = np.std(draws, ddof=1) / 2
+    assert abs(np.mean(draws) - expected) < 5 * error + 0.02 * expected
+    assert np.std(draws) > 0
+    with pytest.raises(ValueError, match="uniform_dimensions"):
+        cliff_terms(Z, uniform_dimensions=3)
 
 
 def test_landscape_of_appendix_d():

@@ -193,6 +193,31 @@ def test_cliff_terms_of_the_layer_are_those_of_the_function():
         np.testing.assert_allclose(shown[term], float(expected[term]), rtol=1e-4)
 
 
+def test_cliffs_divergence_of_pairs_is_an_option_of_the_layer(monkeypatch):
+    """Appendix F.5; the layer hands its own draws over, and keeps the option."""
+    points = np.random.default_rng(0).uniform(-1.7, 1.7, (100, 2)).astype("float32")
+    layer = qlayers.Cliff(univariate_weight=0.0, bivariate_weight=0.0, bandwidth=0.3)
+    both = [layer, qlayers.Cliff.from_config({**layer.get_config(), **_OF_PAIRS})]
+    monkeypatch.setattr(
+        keras.random,
+        "uniform",
+        lambda shape, *a, **k: keras.ops.convert_to_tensor(
+            points if len(shape) == 2 else points[:, 0]
+        ),
+    )
+    for made, dimensions in zip(both, (1, 2), strict=True):
+        assert made.get_config()["uniform_dimensions"] == dimensions
+        made(Z, training=True)
+        expected = functional.cliff_terms(
+            Z, bandwidth=0.3, terms=["uniform"], uniform_dimensions=dimensions
+        )["uniform"]
+        assert float(made.metrics[0].result()) == pytest.approx(float(expected), 1e-5)
+    assert float(both[0].losses[0]) != pytest.approx(float(both[1].losses[0]), 0.01)
+
+
+_OF_PAIRS = {"uniform_dimensions": 2, "name": "of_pairs"}
+
+
 @pytest.mark.backends
 def test_minibatch_total_correlation_reports_all_three():
     mean, scale = 0.5 * Z, np.full_like(Z, 0.7)

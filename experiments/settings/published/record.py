@@ -243,6 +243,8 @@ class PublishedRow:
         dataset_options: Variant of the dataset.
         grid: Hyperparameters that the authors varied or chose from: a cell stands for
             any of these values, because it sums over them or the choice is unknown.
+        searched: Hyperparameters that the authors chose from, where the choice is
+            known: it is the row's own value.
         code: Differences of the authors' public code.
         differs: Points in which a run here differs.
         left_open: Points that neither text nor code settles.
@@ -269,6 +271,7 @@ class PublishedRow:
     seeds: int | None = None
     dataset_options: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    searched: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     code: tuple[Difference, ...] = ()
     differs: tuple[Gap, ...] = ()
     left_open: tuple[Gap, ...] = ()

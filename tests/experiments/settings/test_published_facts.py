@@ -417,6 +417,7 @@ CLIFF = {
         }
     },
 }
+CLIFF["cliff_pairs"] = CLIFF["cliff"]  # appendix F.5
 
 FACTS = {
     "qlae": QLAE,
