@@ -4,19 +4,31 @@ import pytest
 
 from qlayers.testing import LayerCase, case_name, check_name, contract_checks
 
-# What compiles or draws twice. A layer goes through these once in the default run, in
-# its plain form; its variants ("vector_revived" beside "vector") in the slow run.
-_EXPENSIVE = ("jit_step", "export", "two_replicas", "mixed_bfloat16", "seed_reproduces")
-# What the layers' bases do for all of them: a few layers stand for the others.
-_SHARED = ("export", "two_replicas", "mixed_bfloat16")
-_REPRESENTATIVES = (
-    "latent",
-    "vector",
-    "gumbel",
-    "cliff",
-    "normalized_hessian",
-    "discriminator",
+# What a variant ("vector_revived" beside "vector") goes through in the default run: its
+# own branches in a graph, and what a file holds of it. The rest is the slow run's.
+_OF_VARIANTS = (
+    "symbolic_spec_is_eager_result",
+    "config_round_trip",
+    "fit_step_trains",
+    "keras_file_round_trip",
 )
+# What the layers' bases do for all of them, and what takes XLA seconds a layer: a few
+# layers stand for the others.
+_REPRESENTATIVES = {
+    "jit_step": (
+        "latent",
+        "vector",
+        "gumbel",
+        "lookup_free",
+        "normalized_hessian",
+        "cliff",
+        "independent_support",
+        "discriminator",
+    ),
+    "export": ("latent", "normalized_hessian"),
+    "two_replicas": ("vector", "cliff", "normalized_hessian", "discriminator"),
+    "mixed_bfloat16": ("gumbel", "normalized_hessian"),
+}
 
 
 def contract_parameters(cases: list[LayerCase]) -> list:
@@ -35,7 +47,24 @@ def contract_parameters(cases: list[LayerCase]) -> list:
     ]
 
 
+def is_variant(case: LayerCase, cases: list[LayerCase]) -> bool:
+    """Whether a case is another one with an option changed, by its name."""
+    return any(case.name.startswith(f"{other.name}_") for other in cases)
+
+
+def with_slow_variants(cases: list[LayerCase]) -> list:
+    """The cases as parameters of a test that leaves variants to the slow run."""
+    return [
+        pytest.param(
+            case,
+            id=case_name(case),
+            marks=[pytest.mark.slow] * is_variant(case, cases),
+        )
+        for case in cases
+    ]
+
+
 def _is_for_the_slow_run(case: LayerCase, check: str, cases: list[LayerCase]) -> bool:
-    if any(case.name.startswith(f"{other.name}_") for other in cases):
-        return check in _EXPENSIVE
-    return check in _SHARED and case.name not in _REPRESENTATIVES
+    if is_variant(case, cases):
+        return check not in _OF_VARIANTS
+    return case.name not in _REPRESENTATIVES.get(check, (case.name,))

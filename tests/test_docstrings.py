@@ -141,7 +141,10 @@ def _for_metrics(space):
             num_variance=50,
         ),
         "sample_efficiency": few(
-            qlayers.metrics.sample_efficiency, train_sizes=(20, 60), test_samples=60
+            qlayers.metrics.sample_efficiency,
+            train_sizes=(20, 60),
+            test_samples=60,
+            estimators=("logistic_regression",),
         ),
     }
 

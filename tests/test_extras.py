@@ -39,7 +39,9 @@ model.fit(x, x, verbose=0)
 """
 
 
-@pytest.mark.parametrize("backend", ["jax", "torch"])
+@pytest.mark.parametrize(
+    "backend", ["jax", pytest.param("torch", marks=pytest.mark.slow)]
+)
 def test_layers_train_with_keras_numpy_and_a_backend_alone(backend):
     blocked = set(EXTRA_OF_MODULE)
     # Keras itself imports absl, h5py and, where it is there, scipy and PIL.

@@ -50,11 +50,19 @@ LAUNCHERS = [command for command in COMMANDS if command not in MAKE]
 QUICK = [c for c in LAUNCHERS if "--dry_run" in c or "show_data" in c]
 
 
-def run_section(heading, folder, monkeypatch, **start):
-    """Runs the Python blocks of a section one after the other."""
+def run_section(heading, folder, monkeypatch, steps=None, **start):
+    """Runs the Python blocks of a section one after the other.
+
+    Training takes `steps` of the steps that the text gives it.
+    """
     monkeypatch.chdir(folder)
     names = dict(start)
     for code in PYTHON[heading]:
+        if steps is not None:
+            code, found = re.subn(
+                r"steps_per_epoch=\d+", f"steps_per_epoch={steps}", code
+            )
+            assert found == 1
         exec(compile(code, f"README.md, {heading}", "exec"), names)
     return names
 
@@ -101,8 +109,7 @@ def test_every_block_is_run():
 def test_ten_lines(tmp_path, monkeypatch):
     lines = [line for line in PYTHON["Ten lines"][0].splitlines() if line.strip()]
     assert len(lines) <= 10
-    names = {}
-    exec(PYTHON["Ten lines"][0], names)
+    names = run_section("Ten lines", tmp_path, monkeypatch)
     assert {
         "loss",
         "latent_quantizer_quantize_loss",
@@ -110,16 +117,15 @@ def test_ten_lines(tmp_path, monkeypatch):
         "latent_quantizer_perplexity",
         "latent_quantizer_usage",
     } == {re.sub(r"_\d+_", "_", name) for name in names["history"].history}
-    model = run_section("Ten lines", tmp_path, monkeypatch)["model"]
+    model = names["model"]
+    _check_that_the_decoder_bends(model.layers[-1])
     x = np.ones((8, 64), "float32")
     model.compile("adamw", "mse")
     assert len(model.fit(x, x, verbose=0).history) > 3
 
 
-def test_the_regularized_decoder_bends(tmp_path, monkeypatch):
+def _check_that_the_decoder_bends(penalty):
     """A penalty on curvature means nothing where there is none."""
-    names = run_section("Ten lines", tmp_path, monkeypatch)
-    penalty = names["model"].layers[-1]
     z = np.random.default_rng(0).normal(size=(16, 6)).astype("float32")
     penalty(z, training=True)
     assert float(penalty.losses[0]) > 0.1 * penalty.weight
@@ -128,8 +134,11 @@ def test_the_regularized_decoder_bends(tmp_path, monkeypatch):
     assert not np.allclose(middle, ends, atol=1e-3)
 
 
-def test_tokenizer(tmp_path, monkeypatch):
-    """The second block runs in a new process and finds the codes of the first."""
+@pytest.mark.parametrize(
+    "own_process", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
+def test_tokenizer(own_process, tmp_path, monkeypatch):
+    """The second block, in a new process too, finds the codes of the first."""
     blocks = PYTHON["A tokenizer in twenty lines"]
     lines = "".join(blocks).splitlines()
     code = [line for line in lines if line and not line.startswith("import ")]
@@ -137,17 +146,26 @@ def test_tokenizer(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
     exec(blocks[0], names)
-    show = "print(tokens.numpy().ravel().tolist(), float(keras.ops.sum(image)))"
-    (tmp_path / "second.py").write_text(blocks[1] + show)
-    shown = run_command("python second.py", tmp_path).strip().splitlines()[-1]
+    listed, total = _reloaded(blocks[1], tmp_path, own_process)
     tokens = names["tokens_of_image"](np.zeros((1, 32, 32, 3), "float32"))
     image = names["image_of_tokens"](tokens)
-    listed, total = shown.rsplit(" ", 1)
     assert listed == str(tokens.numpy().ravel().tolist())
     assert float(total) == pytest.approx(float(np.sum(image)), rel=1e-4)
     assert image.shape == (1, 32, 32, 3)
     whole = names["autoencoder"](np.zeros((1, 32, 32, 3), "float32"))
     np.testing.assert_allclose(image, whole, atol=1e-5)
+
+
+def _reloaded(code, folder, own_process):
+    """Tokens and sum of the image that the block leaves."""
+    if own_process:
+        show = "print(tokens.numpy().ravel().tolist(), float(keras.ops.sum(image)))"
+        (folder / "second.py").write_text(code + show)
+        shown = run_command("python second.py", folder).strip().splitlines()[-1]
+        return shown.rsplit(" ", 1)
+    names = {}
+    exec(code, names)
+    return str(names["tokens"].numpy().ravel().tolist()), np.sum(names["image"])
 
 
 @pytest.mark.parametrize("heading", PYTHON)
@@ -164,8 +182,9 @@ def test_blocks_are_formatted(heading):
             assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_training_from_python(tmp_path, monkeypatch):
-    run_section("Recipes", tmp_path, monkeypatch)
+@pytest.mark.parametrize("steps", [3, pytest.param(None, marks=pytest.mark.slow)])
+def test_training_from_python(steps, tmp_path, monkeypatch):
+    run_section("Recipes", tmp_path, monkeypatch, steps=steps)
     encoder = keras.models.load_model("encoder.keras")
     decoder = keras.models.load_model("decoder.keras")
     assert decoder(encoder(np.zeros((1, 32, 32, 3), "float32"))).shape == (1, 32, 32, 3)
@@ -181,7 +200,17 @@ def test_scores_on_arrays(tmp_path, monkeypatch, capsys):
     assert "modularity" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("check", contract_checks(), ids=check_name)
+_QUICK_CHECKS = ("config_round_trip", "fit_step_trains", "keras_file_round_trip")
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(c, marks=[pytest.mark.slow] * (check_name(c) not in _QUICK_CHECKS))
+        for c in contract_checks()
+    ],
+    ids=check_name,
+)
 def test_added_layer(check, tmp_path, monkeypatch):
     file = "qlayers.regularizers.sparsity"  # where the text puts it
     names = run_section("Add a layer", tmp_path, monkeypatch, __name__=file)
@@ -286,7 +315,9 @@ def test_environment_command():
     assert answer.strip().endswith(str(ROOT / ".venv" / "bin" / "python"))
 
 
-@pytest.mark.parametrize("command", QUICK)
+@pytest.mark.parametrize(
+    "command", [QUICK[0], *(pytest.param(c, marks=pytest.mark.slow) for c in QUICK[1:])]
+)
 def test_quick_command(command, tmp_path):
     run_command(command, tmp_path)
     assert ("--dry_run" in command) == (not list(tmp_path.iterdir()))

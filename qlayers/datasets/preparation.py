@@ -83,15 +83,35 @@ def prepared(
     with PreparationLock(folder):
         builder = make_builder()
         if not builder.is_prepared():
-            _remove_stale_parts(folder)
+            _remove_stale_parts(builder, folder)
             _prepare(builder, manual_dir)
     return builder
 
 
-def _remove_stale_parts(folder: Path) -> None:
-    """Removes what a killed preparation left; nobody else works here now."""
-    for part in folder.parent.glob(f"incomplete.*_{folder.name}"):
+# A preparation cannot go on where another one was killed. TensorFlow Datasets orders
+# the examples by a hash of their keys over the whole dataset: the first record file is
+# begun after the last image is read. Until then the examples lie in memory and in
+# bucket files under a random name, whose last entries may be cut off and whose lengths
+# are known to the dead process alone. What was killed while it wrote record files has
+# deleted its buckets one by one. Nothing in the folder is a finished part.
+def _remove_stale_parts(builder: FactorGridBuilder, folder: Path) -> None:
+    """Removes what a killed preparation left, and says what was lost.
+
+    Nobody else works here now: the lock is ours.
+    """
+    stale = list(folder.parent.glob(f"incomplete.*_{folder.name}"))
+    if not stale:
+        return
+    size = sum(f.stat().st_size for part in stale for f in part.rglob("*"))
+    for part in stale:
         shutil.rmtree(part, ignore_errors=True)
+    print(
+        f"{builder.info.full_name}: an earlier preparation was interrupted. Its "
+        f"{size / 1e6:,.1f} MB cannot be continued and are removed; this one starts "
+        "with the first image.",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _prepare(builder: FactorGridBuilder, manual_dir: Path) -> None:

@@ -4,6 +4,7 @@ import fcntl
 import io
 import itertools
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -60,16 +61,62 @@ def test_given_smallnorb_files_must_be_the_published_ones(tmp_path):
         )
 
 
-def test_what_a_killed_preparation_left_is_removed(tmp_path):
+def test_what_a_killed_preparation_left_is_removed(tmp_path, capfd):
     file = tmp_path / "part.npz"
     published_files.write_npz(file)
     _load(tmp_path, file)
+    assert "interrupted" not in capfd.readouterr().err
     (version,) = (tmp_path / "data").rglob("1.0.0")
     stale = version.parent / "incomplete.ABC123_1.0.0"
-    version.rename(stale)
+    shutil.rmtree(version)
+    stale.mkdir()
+    (stale / "bucket_000.tmp").write_bytes(bytes(2_500_000))
     _load(tmp_path, file)
     assert version.is_dir()
     assert not stale.exists()
+    said = capfd.readouterr().err
+    assert "an earlier preparation was interrupted. Its 2.5 MB cannot be" in said
+
+
+_HANGS = """
+import sys, time
+from qlayers import datasets
+from qlayers.datasets.file_datasets import builder_class
+
+builder = builder_class("mpi3d")
+usual = builder._example
+
+def example(self, index, *rest):
+    if index == 4:
+        print("at image 4", flush=True)
+        time.sleep(600)
+    return usual(self, index, *rest)
+
+builder._example = example
+datasets.load("mpi3d", data_dir=sys.argv[1], file=sys.argv[2], allow_partial=True)
+"""
+
+
+@pytest.mark.slow
+def test_killed_preparation_has_finished_no_part_and_starts_again(tmp_path, capfd):
+    """The reason why a preparation is not continued, and what comes instead."""
+    file = tmp_path / "part.npz"
+    images = published_files.write_npz(file)
+    folder = tmp_path / "data"
+    with subprocess.Popen(
+        [sys.executable, "-c", _HANGS, str(folder), str(file)],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as killed:
+        assert "at image 4\n" in iter(killed.stdout.readline, "")
+        killed.kill()
+    (left,) = folder.rglob("incomplete.*")
+    assert not list(left.rglob("*tfrecord*"))
+    _load(tmp_path, file)
+    assert "an earlier preparation was interrupted" in capfd.readouterr().err
+    assert not list(folder.rglob("incomplete.*"))
+    dataset = _load(tmp_path, file)
+    np.testing.assert_array_equal(dataset.images_of(FIRST, dtype="uint8")[0], images[0])
 
 
 def test_one_prepares_while_the_others_wait_and_say_so(tmp_path, capfd, monkeypatch):

@@ -9,7 +9,11 @@ from qlayers.callbacks import StopOnNonFinite
 from qlayers.callbacks.stop_on_non_finite import training_variables
 
 BATCH = 10
-METHODS = ("qlae", "factor_qvae", "ql_infowgan_gp")
+METHODS = (
+    "qlae",
+    "factor_qvae",
+    pytest.param("ql_infowgan_gp", marks=pytest.mark.slow),
+)
 
 
 def make_model(method):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from qlayers.testing import check_reload_in_fresh_process
 from tests.contract import contract_parameters
 from tests.regularizers.cases import CASES
 
@@ -12,7 +11,3 @@ pytestmark = pytest.mark.backends
 @pytest.mark.parametrize(("case", "check"), contract_parameters(CASES))
 def test_contract(case, check, tmp_path):
     check(case, tmp_path)
-
-
-def test_reload_in_fresh_process(tmp_path):
-    check_reload_in_fresh_process(CASES, tmp_path)

@@ -75,7 +75,15 @@ NETWORKS = {
 }
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+# Variants of a family share its layers; the slow run has them too.
+_VARIANTS = ("style of the code", "naive residual", "dalle of the code")
+_VARIANTS += ("locatello of the code", "grey 48 by 32")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n in _VARIANTS)) for n in NETWORKS],
+)
 def test_networks_compute_what_keras_computes(name):
     model = made(**NETWORKS[name])
     data = page_model(model.encoder, model.decoder, model.reconstruction.kind)

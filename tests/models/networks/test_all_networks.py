@@ -37,6 +37,12 @@ WITH_VARIANT = {
 }
 
 
+every_shape = pytest.mark.parametrize(
+    "shape",
+    [pytest.param((64, 64, 3), marks=pytest.mark.slow), (32, 32, 1), (32, 64, 3)],
+)
+
+
 def random(*shape, seed=0):
     return np.random.default_rng(seed).uniform(size=shape).astype("float32")
 
@@ -45,7 +51,7 @@ def small(build, *args):
     return build(*args, width=1 / 16)
 
 
-@pytest.mark.parametrize("shape", [(64, 64, 3), (32, 32, 1), (32, 64, 3)])
+@every_shape
 @pytest.mark.parametrize("family", ENCODERS)
 def test_encoder_shape(family, shape):
     encoder = small(ENCODERS[family], shape, 7)
@@ -54,7 +60,7 @@ def test_encoder_shape(family, shape):
     assert encoder(random(2, *shape)).shape == (2, 7)
 
 
-@pytest.mark.parametrize("shape", [(64, 64, 3), (32, 32, 1), (32, 64, 3)])
+@every_shape
 @pytest.mark.parametrize("family", DECODERS)
 def test_decoder_shape(family, shape):
     decoder = small(DECODERS[family], 3, shape)
