@@ -201,14 +201,22 @@ def _attempt(read, path: Path, content: bytes) -> str:
     return "read"
 
 
+# A fifth of the cases in the default run; all, other ones, in the slow run.
+few_or_all = pytest.mark.parametrize(
+    ("part", "seed"), [(5, 17), pytest.param(1, 18, marks=pytest.mark.slow)]
+)
+
+
+@few_or_all
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", READERS)
-def test_damaged_files_give_data_or_the_documented_error(name, tmp_path):
+def test_damaged_files_give_data_or_the_documented_error(name, part, seed, tmp_path):
     write, read, cases = READERS[name]
+    cases //= part
     sound = write()
     path = tmp_path / "file.bin"
     assert _attempt(read, path, sound) == "read"
-    generator = np.random.default_rng(17)
+    generator = np.random.default_rng(seed)
     outcomes = [_attempt(read, path, damaged(sound, generator)) for _ in range(cases)]
     # Damage is noticed far more often than it hits an unused byte.
     assert outcomes.count("refused") > 0.4 * cases
@@ -241,8 +249,9 @@ def _read_records(path: Path) -> None:
     dataset.images_of(dataset.space.sources_of(np.arange(4)))
 
 
+@few_or_all
 @pytest.mark.parametrize("target", ["records", "records_later", "examples", "notes"])
-def test_damaged_prepared_records(target, tmp_path):
+def test_damaged_prepared_records(target, part, seed, tmp_path):
     """In the file, in the file after its notes were made, inside records, in notes."""
     pictures = [
         published_files.png_bytes(p) for p in published_files.pictures(4, 8, 8, 3)
@@ -253,9 +262,9 @@ def test_damaged_prepared_records(target, tmp_path):
     _write_records(path, examples)
     _read_records(path)
     sound, sound_notes = path.read_bytes(), notes.read_bytes()
-    generator = np.random.default_rng(5)
-    refused = 0
-    for _ in range(120):
+    generator = np.random.default_rng(seed)
+    refused, cases = 0, 500 // part
+    for _ in range(cases):
         notes.write_bytes(sound_notes)
         path.write_bytes(sound)
         if target == "examples":
@@ -272,4 +281,4 @@ def test_damaged_prepared_records(target, tmp_path):
         except DatasetFileError as error:
             assert str(tmp_path) in str(error)
             refused += 1
-    assert refused == 0 if target == "notes" else refused > 50
+    assert refused == 0 if target == "notes" else refused > 0.4 * cases

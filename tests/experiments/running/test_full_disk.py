@@ -153,28 +153,45 @@ def run_through_full_disk(folder, fill, free, steps):
     return run.run()
 
 
-def test_a_run_bears_with_a_full_disk_and_ends_the_same(tmp_path, disk, monkeypatch):
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    """A run that nothing hindered."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert tiny_run(folder).run() == FINISHED
+    return folder
+
+
+def test_a_run_bears_with_a_full_disk_and_ends_the_same(
+    whole_run, tmp_path, disk, monkeypatch
+):
     monkeypatch.setattr(TrainingLoop, "_is_due", lambda self: True)
-    whole, full = tmp_path / "whole", tmp_path / "full"
-    assert tiny_run(whole).run() == FINISHED
 
     def switch(state):
         disk.full = state
 
     # The best checkpoint of step 6 cannot be written when it is found.
     outcome = run_through_full_disk(
-        full, lambda: switch(True), (10, lambda: switch(False)), 12
+        tmp_path, lambda: switch(True), (10, lambda: switch(False)), 12
     )
     assert outcome == FINISHED
-    assert_same_files(whole, full)
-    # Nothing can be written at all: the run stops, and goes on later.
-    stopped = tmp_path / "stopped"
+    assert_same_files(whole_run, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_run_that_cannot_write_at_all_stops_and_goes_on_later(
+    whole_run, tmp_path, disk, monkeypatch
+):
+    monkeypatch.setattr(TrainingLoop, "_is_due", lambda self: True)
     monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.0)
+
+    def fill():
+        disk.full = True
+
     with pytest.raises(UnwritableError):
-        run_through_full_disk(stopped, lambda: switch(True), (None, None), 12)
-    switch(False)
-    assert tiny_run(stopped).run() == FINISHED
-    assert_same_files(whole, stopped)
+        run_through_full_disk(tmp_path, fill, (None, None), 12)
+    disk.full = False
+    assert tiny_run(tmp_path).run() == FINISHED
+    assert_same_files(whole_run, tmp_path)
 
 
 @pytest.mark.slow
