@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import pytest
 from keras import ops
 
 import qlayers
@@ -73,6 +74,7 @@ def test_all_at_once(tmp_path):
     assert again[0] == again[1]
 
 
+@pytest.mark.slow
 def test_two_replicas_take_the_step_of_one():
     """Several layers that exchange batches in one model, and random choices in each."""
     x = np.random.default_rng(0).normal(size=(16, 6)).astype("float32")

@@ -159,6 +159,7 @@ def test_stopped_run_saves_and_continues(whole_run, tmp_path):
     assert_same_result(whole_run, tmp_path)
 
 
+@pytest.mark.slow
 def test_damaged_checkpoint_falls_back(whole_run, tmp_path, monkeypatch):
     checkpoint_at(monkeypatch, 3, 5, 7)
     crash_at(tiny_run(tmp_path), 8)

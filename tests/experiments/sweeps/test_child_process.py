@@ -89,8 +89,10 @@ def test_a_process_ends_with_the_one_that_started_it(tmp_path, kills):
         "import os, time\nfrom experiments.sweeps.child_process import end_with_stdin\n"
         "end_with_stdin()\nprint(os.getpid(), flush=True)\ntime.sleep(600)"
     )
+    # A shell starts what runs in the background with Ctrl-C ignored.
     parent = (
-        "import sys\nfrom experiments.sweeps.child_process import run_child\n"
+        "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from experiments.sweeps.child_process import run_child\n"
         f"run_child([sys.executable, '-c', {child!r}], open({str(tmp_path / 'log')!r}, "
         "'w'))"
     )
