@@ -19,6 +19,7 @@ from qlayers.metrics.mcc import correlation_matrix, ranks
 from qlayers.metrics.metric_result import MetricResult
 
 _SIMILARITIES = ("spearman", "lasso")
+_COPY = 0.98
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -146,7 +147,28 @@ def _score(
             "models": count,
             "samples": len(models[0]),
         },
+        notes=_copy_notes(used),
     )
+
+
+def _copy_notes(used: list[FloatArray]) -> tuple[str, ...]:
+    """Models that found the very same latents agree, whatever they found."""
+    for i, first in enumerate(used):
+        for j in range(i + 1, len(used)):
+            if _are_copies(first, used[j]):
+                return (
+                    f"models {i} and {j} found the same latents: a method that makes "
+                    "the same mistake each time, such as one rotation, agrees with "
+                    "itself as well as one that finds the sources",
+                )
+    return ()
+
+
+def _are_copies(first: FloatArray, second: FloatArray) -> bool:
+    if not (first.shape[1] and second.shape[1]):
+        return False
+    alike = correlation_matrix(first, second)
+    return bool(min(alike.max(axis=0).min(), alike.max(axis=1).min()) > _COPY)
 
 
 def _agreement(first: FloatArray, second: FloatArray, similarity: str) -> float:
