@@ -6,6 +6,7 @@ from models.methods import (
     factor_qvae_paper,
     friede_paper,
     qlae_paper,
+    self_sizing,
     tripod_paper,
 )
 
@@ -38,12 +39,13 @@ def register(method: Method, *, replace: bool = False) -> Method:
     return method
 
 
-for _paper in (
+for _module in (
     qlae_paper,
     factor_qvae_paper,
     friede_paper,
     tripod_paper,
     cliff_paper,
+    self_sizing,
 ):
-    for _method in _paper.METHODS:
+    for _method in _module.METHODS:
         register(_method)

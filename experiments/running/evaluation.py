@@ -8,6 +8,7 @@ import numpy as np
 
 from experiments.running.labels import LabelledImages, validate_labels
 from experiments.running.latents import is_quantized, latents_of, measure_gap
+from experiments.running.sizes import SizesResult
 from experiments.settings.config import RunConfig
 from models import LatentModel
 from qlayers.datasets import FactorDataset
@@ -137,6 +138,8 @@ def evaluate_model(
     if is_quantized(model) and config.has_decoder:
         gap_images = sample.images[: config.reconstruction_size]
         results["straight_through_gap"] = measure_gap(model, gap_images)
+    if hasattr(model.quantizer, "sizes"):
+        results["sizes"] = SizesResult.of(model.quantizer.sizes())
     if labelled is not None and len(labelled):
         results["label_validation"] = validate_labels(model, labelled)
     return Evaluation.of(results, latents)

@@ -40,6 +40,9 @@ class Hooks:
         stopping: Whether to stop after the current step.
         flush: Writes what must be on disk before a checkpoint; may raise an OSError.
         report: Called with a line of text for the user.
+        adapt: Called with the step after each one: a method that changes its model
+            itself does it here. Nothing but the model, the step and the settings may
+            decide, so that a run resumes.
     """
 
     log: Callable[[int, dict[str, float]], None]
@@ -47,6 +50,7 @@ class Hooks:
     stopping: Callable[[], bool] = lambda: False
     report: Callable[[str], None] = print
     flush: Callable[[], None] = lambda: None
+    adapt: Callable[[int], None] = lambda step: None
 
 
 class TrainingLoop:
@@ -160,6 +164,7 @@ class TrainingLoop:
         row = self.step % config.log_every == 0 or finished
         if not self._is_good(read, logs, row):
             return self._end_with_good_state()
+        self.hooks.adapt(self.step)
         if row:
             self._log(read(logs), progress)
         if self.step % config.evaluate_every == 0 or finished:

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from experiments.running.adaptation import adaptation
 from experiments.running.checkpoint_choice import CheckpointChoice
 from experiments.running.evaluation import (
     Evaluation,
@@ -140,6 +141,7 @@ class TrainingRun:
             self._stop.is_set,
             self.report,
             self.choice.flush,
+            adaptation(self.config, model, self.dataset),
         )
         loop = TrainingLoop(
             self.config, self.directory, model, hooks, strategy, self.writes

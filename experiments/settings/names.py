@@ -6,6 +6,7 @@ typo are answered at once; `tests/experiments/settings/test_names.py` compares t
 
 from experiments.settings.extensions import has_extensions, load_extensions
 
+WITHOUT_PAPER = "Without a paper"
 METHODS_BY_PAPER: dict[str, tuple[str, ...]] = {
     "Hsu et al. 2023, Disentanglement via Latent Quantization": (
         "ae",
@@ -40,6 +41,7 @@ METHODS_BY_PAPER: dict[str, tuple[str, ...]] = {
         "ioss",
         "additive",
     ),
+    WITHOUT_PAPER: ("self_sizing",),
 }
 GENERATED_DATASETS = ("mini_shapes3d", "circles", "balls", "grid2d")
 PUBLISHED_DATASETS = (
@@ -73,7 +75,7 @@ def methods_by_paper() -> dict[str, tuple[str, ...]]:
 
     found: dict[str, tuple[str, ...]] = {}
     for method in METHODS.values():
-        title = method.paper.title if method.paper else "Without a paper"
+        title = method.paper.title if method.paper else WITHOUT_PAPER
         found[title] = (*found.get(title, ()), method.name)
     return found
 

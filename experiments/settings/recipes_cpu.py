@@ -94,6 +94,12 @@ CPU_METHODS: dict[str, dict[str, Any]] = {
     "cliff": {**_SMALL_STYLE, "learning_rate": 1e-3},
     "hfs": {**_SMALL_STYLE, "learning_rate": 1e-3},
     "ioss": {**_SMALL_STYLE, "learning_rate": 1e-3, "num_samples": 1_000},
+    "self_sizing": {
+        **_SMALL_STYLE,
+        "learning_rate": 1e-3,
+        "weight_decay": 0.1,
+        "warmup_steps": 4_800,
+    },
     "additive": {
         **_SMALL_STYLE,
         "network": None,

@@ -1,4 +1,4 @@
-"""Latent quantization whose numbers of values and of latents shrink in training."""
+"""Latent quantization whose numbers of values and of latents change in training."""
 
 from typing import Any
 
@@ -7,29 +7,33 @@ import numpy as np
 from keras import ops
 
 from qlayers.backend import Tensor
+from qlayers.checks import check_optional_count
 from qlayers.functional import nearest_code
 from qlayers.quantizers.latent import LatentQuantizer
 
 
 @keras.saving.register_keras_serializable(package="qlayers")
 class SelfSizingQuantizer(LatentQuantizer):
-    r"""A `LatentQuantizer` whose values can be merged and whose latents can be fixed.
+    r"""A `LatentQuantizer` whose values can split and merge, and whose latents can end.
 
-    It starts with `num_values` values in each latent and is a `LatentQuantizer`, to the
-    last bit, until something is retired. A retired value is never chosen again:
+    It has room for `num_values` values in each latent and starts with `start_values`
+    of them. With all of them it is a `LatentQuantizer`, to the last bit, until
+    something is retired. A retired value is not chosen:
 
         z_j = argmin_{v in V_j, v not retired} |x_j - v|     (ties: the lowest index)
 
     A latent with one value left is constant: it carries nothing and counts as gone.
-    `merge` and `fix` retire values; the callback `qlayers.callbacks.SizeAdaptation`
-    calls them in training, as long as reconstructions stay as good as wanted. Which
-    values are left is a weight of the layer: it is saved, loaded and resumed.
+    `merge` and `fix` retire values, `split` takes one back; the callback
+    `qlayers.callbacks.SizeAdaptation` calls them in training. Which values are left is
+    a weight of the layer: it is saved, loaded and resumed.
 
     The history shows `<name>_active_latents`, the latents with more than one value, and
     `<name>_values_left`, the number of values of active latents together.
 
     Args:
-        num_values: Number of values of each latent at the start. Be generous.
+        num_values: Largest number of values of each latent. Be generous.
+        start_values: Number of values at the start, from 2 to `num_values`. Default:
+            all. Few values put factors apart sooner.
         **kwargs: Those of `LatentQuantizer`, without `shared_codebook` and
             `revive_after`, which would bring retired values back.
 
@@ -50,7 +54,9 @@ class SelfSizingQuantizer(LatentQuantizer):
         Taming VAEs, hold the reconstruction instead of weighing it.
     """
 
-    def __init__(self, num_values: int = 16, **kwargs: Any) -> None:
+    def __init__(
+        self, num_values: int = 16, start_values: int | None = None, **kwargs: Any
+    ) -> None:
         for name in ("shared_codebook", "revive_after"):
             if kwargs.get(name):
                 raise ValueError(
@@ -58,6 +64,12 @@ class SelfSizingQuantizer(LatentQuantizer):
                     "that were retired."
                 )
         super().__init__(num_values, **kwargs)
+        self.start_values = check_optional_count("start_values", start_values)
+        if start_values is not None and not 2 <= start_values <= num_values:
+            raise ValueError(
+                "`start_values` must lie between 2 and `num_values`; received "
+                f"{start_values} of {num_values}."
+            )
         self.track_terms("active_latents", "values_left")
 
     def build(self, input_shape: Any) -> None:
@@ -66,7 +78,16 @@ class SelfSizingQuantizer(LatentQuantizer):
             name="available",
             shape=(self.num_latents, self.num_values),
             dtype="float32",
-            initializer="ones",
+            initializer=self._available_at_start,
+            trainable=False,
+            autocast=False,
+            aggregation="mean",
+        )
+        self.target = self.add_weight(
+            name="target",
+            shape=(),
+            dtype="float32",
+            initializer="zeros",
             trainable=False,
             autocast=False,
             aggregation="mean",
@@ -81,6 +102,20 @@ class SelfSizingQuantizer(LatentQuantizer):
         self._trackers["active_latents"].update_state(ops.sum(active))
         self._trackers["values_left"].update_state(ops.sum(active * counts))
         return outputs
+
+    def _available_at_start(self, shape: Any, dtype: Any = None) -> Tensor:
+        first = np.arange(shape[1]) < (self.start_values or shape[1])
+        return ops.convert_to_tensor(np.broadcast_to(first, shape).astype("float32"))
+
+    def _start(self, shape: Any, dtype: Any = None) -> Tensor:
+        if self.start_values is None or self.init != "even":
+            return super()._start(shape, dtype)
+        # The values of the start are even; room for others lies at the upper end.
+        grid = np.full(self.num_values, self.init_range)
+        few = np.linspace(-self.init_range, self.init_range, self.start_values)
+        grid[: self.start_values] = few
+        start = np.broadcast_to(grid[:, None], shape)
+        return ops.convert_to_tensor(start.astype("float32"))
 
     @property
     def _is_available(self) -> Tensor:
@@ -132,6 +167,25 @@ class SelfSizingQuantizer(LatentQuantizer):
         mask[latent, second] = False
         self._assign(latent, first, value, mask)
 
+    def split(self, latent: int, code: int, low: float, high: float) -> None:
+        """Takes a retired code back, which shares the samples of another one.
+
+        Args:
+            latent: Number of the latent.
+            code: The code that is split.
+            low: Its new value.
+            high: Value of the code that is taken back.
+        """
+        mask = self._mask()
+        free = np.flatnonzero(~mask[latent])
+        if not mask[latent, code] or not len(free):
+            raise ValueError(
+                f"Latent {latent} has no value {code} left, or no room for another."
+            )
+        mask[latent, free[0]] = True
+        self._assign(latent, code, low, mask)
+        self._assign(latent, int(free[0]), high, mask)
+
     def fix(self, latent: int, value: float) -> None:
         """Leaves a latent a single value, which makes it constant.
 
@@ -158,4 +212,4 @@ class SelfSizingQuantizer(LatentQuantizer):
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         del config["shared_codebook"], config["revive_after"]
-        return config
+        return {**config, "start_values": self.start_values}

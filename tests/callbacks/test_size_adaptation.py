@@ -47,7 +47,7 @@ def test_a_latent_that_the_decoder_ignores_is_dropped_first():
 
 def test_edits_have_the_price_that_can_be_computed():
     quantizer, adaptation = make([1.0, 0.3, 1.0], target=1.0)
-    codes = adaptation._codes()
+    codes = adaptation._codes(adaptation._encoded())
     latents = adaptation._lookup(codes)
     errors = adaptation._errors(latents, adaptation.inputs)
     np.testing.assert_allclose(errors, 0.0, atol=1e-12)
@@ -81,7 +81,8 @@ def test_the_target_holds_after_every_look(target):
     for _ in range(20):
         adaptation.adapt()
         reached = adaptation._errors(
-            adaptation._lookup(adaptation._codes()), adaptation.inputs
+            adaptation._lookup(adaptation._codes(adaptation._encoded())),
+            adaptation.inputs,
         )
         assert reached.mean() <= target
     # Nothing more that the target allows is left.
@@ -147,9 +148,68 @@ def test_in_fit_it_edits_and_leaves_the_history_alone():
     assert history["q_values_left"][1] < 12
 
 
+def stretched(start_values, warmup_steps=10):
+    """Two latents of uniform numbers; the decoder shows the first only."""
+    quantizer = qlayers.SelfSizingQuantizer(8, start_values, init_range=0.5)
+    quantizer.build((None, 2))
+    inputs = np.random.default_rng(0).uniform(-0.5, 0.5, (400, 1)).astype("float32")
+    adaptation = SizeAdaptation(
+        quantizer,
+        inputs,
+        encode=lambda x: np.hstack([x, x[::-1]]),
+        decode=lambda z: z[:, :1],
+        warmup_steps=warmup_steps,
+        every_n_steps=5,
+    )
+    return quantizer, adaptation, inputs
+
+
+def test_the_warm_up_splits_values_whose_rounding_costs():
+    quantizer, adaptation, inputs = stretched(3)
+    np.testing.assert_allclose(quantizer.values_left()[0], [-0.5, 0.0, 0.5])
+    adaptation.adapt(step=5)
+    # Cells of -0.5 and 0.5 are half as wide as that of 0: it has the largest error.
+    own = inputs[np.abs(inputs[:, 0]) <= 0.25, 0]
+    upper = own > own.mean()
+    expected = [-0.5, own[~upper].mean(), own[upper].mean(), 0.5]
+    np.testing.assert_allclose(quantizer.values_left()[0], expected, rtol=1e-5)
+    assert quantizer.sizes() == [4, 3]  # nothing is gained by a finer second latent
+    for _ in range(9):
+        adaptation.adapt(step=5)
+    assert quantizer.sizes() == [8, 3]  # there is room for eight
+    errors = [row["distortion"] for row in adaptation.history]
+    assert errors[-1] < errors[0] / 10
+    assert [row["edits"] for row in adaptation.history] == [1] * 5 + [0] * 5
+
+
+def test_a_quantizer_without_room_is_left_alone_in_the_warm_up():
+    quantizer, adaptation, _ = stretched(None)
+    before = quantizer.values_left()[0]
+    adaptation.adapt(step=5)
+    np.testing.assert_array_equal(quantizer.values_left()[0], before)
+
+
+def test_without_a_target_the_first_look_after_the_warm_up_sets_it():
+    quantizer, adaptation, inputs = stretched(None)
+    adaptation.tolerance = 3.0
+    for step in (4, 5, 9, 11):  # too early, or no step to look at
+        adaptation.after_step(step)
+    assert float(quantizer.target) == 0.0
+    grid = np.linspace(-0.5, 0.5, 8)
+    nearest = grid[np.abs(inputs[:, :1] - grid).argmin(axis=1)]
+    error = ((inputs[:, 0] - nearest) ** 2).mean()
+    adaptation.after_step(15)
+    assert float(quantizer.target) == pytest.approx(3 * error, rel=1e-4)
+    assert quantizer.sizes()[1] < 8  # the second latent costs nothing
+    adaptation.after_step(20)
+    assert float(quantizer.target) == pytest.approx(3 * error, rel=1e-4)
+    assert adaptation.history[-1]["distortion"] <= 3 * error
+
+
 def test_mistakes_are_named():
     quantizer = qlayers.SelfSizingQuantizer(3)
-    for name, value in (("target", 0.0), ("max_edits", 0), ("every_n_steps", 0)):
+    wrong = {"target": 0.0, "tolerance": 0.0, "max_edits": 0, "every_n_steps": 0}
+    for name, value in wrong.items():
         options = {"target": 0.1, name: value}
         with pytest.raises(ValueError, match=name):
             SizeAdaptation(quantizer, [], None, None, **options)

@@ -18,8 +18,9 @@ def test_every_method_is_tested():
 
 
 # Encoder outputs, decoder inputs and further parameters, by hand, for 4 latents:
-#   quantizers: 4 codebooks of 10 values, one of 10, 16 codes of 4 numbers, one scalar
-#   codebook of 8; discriminator d -> 16 -> 16 -> 2 with biases: 16 d + 16 + 272 + 34;
+#   quantizers: 4 codebooks of 10 values (of 16 where they size themselves), one of 10,
+#   16 codes of 4 numbers, one scalar codebook of 8;
+#   discriminator d -> 16 -> 16 -> 2 with biases: 16 d + 16 + 272 + 34;
 #   critic: one linear unit on the 32 features, 33.
 _DISCRIMINATOR_OF_LATENTS = 16 * 4 + 16 + 272 + 34
 _DISCRIMINATOR_OF_ONE_HOTS = 16 * 4 * 8 + 16 + 272 + 34
@@ -49,6 +50,7 @@ _PARAMETERS = {
     "cliff": (8, 4, 0),
     "hfs": (8, 4, 0),
     "ioss": (8, 4, 0),
+    "self_sizing": (4, 4, 4 * 16),
 }
 
 

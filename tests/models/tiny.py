@@ -56,6 +56,7 @@ OPTIONS = {
     "cliff": {"learning_rate": 1e-3, "beta": 0.1, "seed": 0},
     "hfs": {"learning_rate": 1e-3, "beta": 0.1, "seed": 0},
     "ioss": {"learning_rate": 1e-3, "num_samples": 100, "ioss_weight": 1.0, "seed": 0},
+    "self_sizing": {"warmup_steps": 2, "adapt_every": 2, "adaptation_size": 16},
     "additive": {
         "network": "resnet_additive",
         "width": 0.05,

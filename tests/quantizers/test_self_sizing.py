@@ -93,6 +93,26 @@ def test_what_is_retired_stays_so_in_a_file_and_in_training(tmp_path):
     assert history["q_values_left"] == [11.0, 11.0]
 
 
+@pytest.mark.backends
+def test_a_coarse_start_is_refined_by_splits(tmp_path):
+    layer = qlayers.SelfSizingQuantizer(5, start_values=3, init_range=1.0, name="q")
+    model, _ = trained(layer, steps=1)
+    assert layer.sizes() == [3, 3, 3]
+    coarse = qlayers.LatentQuantizer(3, init_range=1.0)
+    same = qlayers.SelfSizingQuantizer(5, start_values=3, init_range=1.0)
+    np.testing.assert_array_equal(as_numpy(same(X)), as_numpy(coarse(X)))
+    layer.split(1, 0, low=-1.25, high=-0.75)
+    assert layer.sizes() == [3, 4, 3]
+    values = layer.values_left()[1]
+    assert -1.25 in values and -0.75 in values
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.get_layer("q").sizes() == [3, 4, 3]
+    np.testing.assert_array_equal(
+        loaded.predict(X, verbose=0), model.predict(X, verbose=0)
+    )
+
+
 def test_mistakes_are_named():
     layer = qlayers.SelfSizingQuantizer(3)
     with pytest.raises(ValueError, match="does not know its number of latents"):
@@ -101,6 +121,12 @@ def test_mistakes_are_named():
     layer.merge(0, 0, 1, value=0.0)
     with pytest.raises(ValueError, match="no two values 0 and 1 left"):
         layer.merge(0, 0, 1, value=0.0)
+    layer.split(0, 0, low=0.0, high=0.1)
+    with pytest.raises(ValueError, match="no room"):
+        layer.split(0, 0, low=0.0, high=0.1)
+    for count in (1, 4):
+        with pytest.raises(ValueError, match="start_values"):
+            qlayers.SelfSizingQuantizer(3, start_values=count)
     for name in ("shared_codebook", "revive_after"):
         with pytest.raises(ValueError, match=name):
             qlayers.SelfSizingQuantizer(3, **{name: 1})
