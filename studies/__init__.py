@@ -4,6 +4,7 @@
     python -m studies.circles
     python -m studies.dsprites
     python -m studies.leaderboard
+    python -m studies.self_sizing
     python -m studies.vector_quantizers
 
 Each trains what it needs as trials of a sweep (`experiments.sweeps`), so that an

@@ -64,6 +64,7 @@ class Study:
             the record and taken from there: for studies that need no more of a run.
         diverged: Runs whose loss was no longer finite, by name. With `keeps_scores`
             they stay in the record; without, they end the study.
+        keeps: Names of further files of a run that are kept then.
 
     Example:
 
@@ -84,6 +85,7 @@ class Study:
     command: str = ""
     keeps_scores: bool = False
     diverged: dict[str, dict[str, Any]] = field(default_factory=dict)
+    keeps: tuple[str, ...] = ()
     started: float = field(default_factory=time.perf_counter)
 
     @classmethod
@@ -147,7 +149,8 @@ class Study:
         logging.getLogger("tensorflow").setLevel(logging.ERROR)
         start = start or (run_here if self.quick else run_apart)
         keep = self.kept if self.keeps_scores else None
-        run = functools.partial(_timed, start=start, keep=keep)
+        names = (*_KEPT, *self.keeps)
+        run = functools.partial(_timed, start=start, keep=keep, names=names)
         engine = functools.partial(run_local, workers=self.workers, run=run)
         left = [t for t in trials if not (self._is_kept(t) or self._has_diverged(t))]
         failed = run_sweep(left, self.workdir, engine=engine, pictures=False)
@@ -174,9 +177,9 @@ class Study:
             return self.kept / trial.name
         return folder
 
-    def _is_kept(self, trial: Trial, files: Sequence[str] = _KEPT) -> bool:
+    def _is_kept(self, trial: Trial, files: Sequence[str] | None = None) -> bool:
         """Whether this very run is kept: same settings, not just the same name."""
-        folder = self.kept / trial.name
+        folder, files = self.kept / trial.name, files or (*_KEPT, *self.keeps)
         is_there = all((folder / name).exists() for name in files)
         if not self.keeps_scores or not is_there:
             return False
@@ -282,6 +285,7 @@ def _timed(
     folder: Path,
     start: Callable[..., Any],
     keep: Path | None,
+    names: Sequence[str],
     stop: threading.Event,
 ) -> dict[str, Any]:
     """Runs a trial, adds to the time its folder has cost, and keeps its scores."""
@@ -297,7 +301,7 @@ def _timed(
         }
         write_json(folder / _SPENT, spent)
     if keep:
-        kept = {"finished": _KEPT, "diverged": _KEPT_OF_DIVERGED}
+        kept = {"finished": names, "diverged": _KEPT_OF_DIVERGED}
         for name in kept.get(status.get("reason", status["state"]), ()):
             (keep / folder.name).mkdir(parents=True, exist_ok=True)
             shutil.copyfile(folder / name, keep / folder.name / name)

@@ -15,6 +15,7 @@ from experiments.reporting.summary import format_table
 from studies.claims import judge
 from studies.common import ROOT, as_text, score_table
 from studies.leaderboard import LONG, SHORT, Regime, table
+from studies.self_sizing import sizing_table
 from studies.vector_quantizers import vector_table
 
 RESULTS = ROOT / "studies" / "results"
@@ -171,6 +172,7 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "leaderboard": functools.partial(leaderboard_table, regime=LONG),
     "leaderboard_short": functools.partial(leaderboard_table, regime=SHORT),
     "leaderboard_confirmation": functools.partial(leaderboard_table, regime=SHORT),
+    "self_sizing": sizing_table,
     "dsprites": dsprites_table,
     "penalty_noise": penalty_noise_table,
     "vector_quantizers": vector_table,
