@@ -179,6 +179,7 @@ def test_gap_vanishes_on_the_grid(images):
 
 AS_CODES = {"vq_vae", "qvae", "dvae", "factor_qvae", "factor_dvae_learned"}
 AS_VALUES = {"qlae", "qlae_global", "tripod", "tripod_naive", "ql_infowgan_gp"}
+AS_VALUES |= {"self_sizing"}
 
 
 @pytest.mark.parametrize("method", sorted(models.METHODS))
