@@ -4,9 +4,9 @@
 
 `self_sizing` starts with twice as many latents as there are factors and four values in
 each, refines them up to 16, and then drops what it can without harm to
-reconstructions. QLAE has the same latents and a `num_values` chosen by hand: four candidates on a
-seed of their own, then the best of them (largest InfoM + InfoC) on the seeds of the
-study. Both have the same networks, images and steps.
+reconstructions. QLAE has the same latents and a `num_values` chosen by hand: four
+candidates on a seed of their own, then the best of them (largest InfoM + InfoC) on the
+seeds of the study. Both have the same networks, images and steps.
 
 Goals, fixed before the runs: as many active latents as factors, give or take one, in at
 least 8 of 10 seeds; value counts within one of the factor's own number for at least two
