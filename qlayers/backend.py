@@ -100,6 +100,31 @@ def first_argmin(x: Tensor) -> Tensor:
     return torch.argmin(x, dim=-1).to(torch.int32)
 
 
+def count_integers(x: Tensor, size: int) -> Tensor:
+    """How often each number below `size` occurs, float32 `(size,)`.
+
+    Args:
+        x: Integers from 0 to `size - 1`, of shape `(samples,)`.
+        size: Number of counts.
+    """
+    if keras.backend.backend() == "tensorflow" and not isinstance(x, keras.KerasTensor):
+        import tensorflow as tf
+
+        # Four times as fast as adding up ones by segments, which other backends do.
+        no_weights = tf.zeros((0,), "float32")
+        return tf.raw_ops.Bincount(arr=x, size=size, weights=no_weights)
+    ones = ops.ones_like(x, dtype="float32")
+    return ops.segment_sum(ones, x, num_segments=size)
+
+
+def take_numbers(numbers: Tensor, index: Tensor) -> Tensor:
+    """Entries of a vector at integer positions of any shape."""
+    if keras.backend.backend() != "torch":
+        return ops.take(numbers, index, axis=0)
+    # PyTorch's exporter to ONNX knows how to take rows of a matrix only.
+    return ops.take(ops.expand_dims(numbers, -1), index, axis=0)[..., 0]
+
+
 def as_float32(x: Tensor) -> Tensor:
     """`x` as a float32 tensor, whatever the dtype policy."""
     return ops.cast(x, "float32")

@@ -14,6 +14,7 @@ from qlayers.quantizers.lookup_free import LookupFreeQuantizer
 from qlayers.quantizers.ordered_categorical import (
     OrderedCategoricalQuantizer,
 )
+from qlayers.quantizers.quantizer_method import QuantizerMethod
 from qlayers.quantizers.residual import ResidualQuantizer
 from qlayers.quantizers.self_sizing import SelfSizingQuantizer
 from qlayers.quantizers.vector import VectorQuantizer
@@ -29,6 +30,7 @@ __all__ = [
     "Lookup",
     "LookupFreeQuantizer",
     "OrderedCategoricalQuantizer",
+    "QuantizerMethod",
     "ResidualQuantizer",
     "SelfSizingQuantizer",
     "VectorQuantizer",

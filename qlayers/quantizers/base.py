@@ -18,6 +18,7 @@ from qlayers.masks import (
 )
 from qlayers.quantizers.code_usage import CodeUsage
 from qlayers.quantizers.codebook import LARGEST
+from qlayers.quantizers.symbolic import shares_quantizer
 from qlayers.quantizers.tokens import from_token, to_token
 from qlayers.signals import Signals
 from qlayers.term_layer import TermLayer
@@ -30,6 +31,9 @@ class BaseQuantizer(TermLayer, abc.ABC):
     A quantizer says itself what models and scores need to know of it:
     `inputs_per_latent`, `scored_as`, `is_discrete`, `continuous(inputs)`,
     `soft_values(inputs)` and `signals(inputs)`.
+
+    A method of one tensor that reads weights is decorated with `shares_quantizer`, so
+    that it follows training in a functional graph as well.
 
     A subclass sets `codes_per_latent` (codes per latent) in `build` by calling
     `build_codes`, and implements `call`, `_codes`, `_values_of` and `value_table`.
@@ -145,6 +149,7 @@ class BaseQuantizer(TermLayer, abc.ABC):
         continuous = self.continuous(inputs)
         return signals if continuous is None else {**signals, "continuous": continuous}
 
+    @shares_quantizer
     def codes(self, inputs: Tensor) -> Tensor:
         """Deterministic int32 code indices of `inputs`, one for each latent.
 
@@ -152,12 +157,9 @@ class BaseQuantizer(TermLayer, abc.ABC):
         symbolic tensor, these are the codes of a `qlayers.Codes` layer, which follow
         the codebook wherever training takes it.
         """
-        if isinstance(inputs, keras.KerasTensor):
-            from qlayers.quantizers.codes import Codes
-
-            return Codes(self)(inputs)
         return self._codes(self._prepare(inputs))
 
+    @shares_quantizer
     def lookup(self, codes: Tensor) -> Tensor:
         """Values of the layer's output that belong to `codes`.
 
@@ -167,14 +169,11 @@ class BaseQuantizer(TermLayer, abc.ABC):
         """
         self.build_from_codes(getattr(codes, "shape", np.shape(codes)))
         check_codes(f"{type(self).__name__}.lookup", codes, self.codes_per_latent)
-        if isinstance(codes, keras.KerasTensor):
-            from qlayers.quantizers.lookup import Lookup
-
-            return Lookup(self)(codes)
         codes = ops.cast(codes, "int32")
         values = self._values_of(ops.maximum(codes, 0))
         is_code = self._repeated(codes) >= 0
-        values = ops.where(is_code, values, ops.full_like(values, np.nan))
+        # A scalar NaN: tf2onnx multiplies tensors by 0 and 1 to choose between them.
+        values = ops.where(is_code, values, np.nan)
         return ops.cast(self._axis_back(values), self.compute_dtype)
 
     def build_from_codes(self, shape: Any) -> None:

@@ -4,7 +4,6 @@ from typing import Any
 
 import keras
 
-from qlayers.backend import Tensor
 from qlayers.quantizers.quantizer_view import QuantizerView
 
 
@@ -37,13 +36,9 @@ class Codes(QuantizerView):
     ```
     """
 
-    def build(self, input_shape: Any) -> None:
-        if not self.quantizer.built:
-            self.quantizer.build(input_shape)
-
-    def call(self, inputs: Tensor) -> Tensor:
-        return self.quantizer.codes(inputs)
+    method = "codes"
 
     def compute_output_spec(self, inputs: Any) -> keras.KerasTensor:
-        shape = (*inputs.shape[:-1], self.quantizer.num_latents)
+        leading = self.quantizer._shape_with_axis_last(inputs.shape)[:-1]
+        shape = (*leading, self.quantizer.num_latents)
         return keras.KerasTensor(shape, dtype="int32")

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from qlayers.backend import Tensor
+from qlayers.backend import Tensor, take_numbers
 from qlayers.checks import check_choice, check_count, check_last_axis
 from qlayers.functional import nearest_code, standard_normal_kl
 from qlayers.quantizers.base import BaseQuantizer, batch_mean
@@ -138,7 +138,7 @@ class GaussianLatent(BaseQuantizer):
         return nearest_code(ops.split(x, 2, axis=-1)[0], self._quantiles())
 
     def _values_of(self, codes: Tensor) -> Tensor:
-        return ops.take(self._quantiles(), codes, axis=0)
+        return take_numbers(self._quantiles(), codes)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

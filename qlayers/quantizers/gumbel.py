@@ -22,6 +22,7 @@ from qlayers.functional import (
 from qlayers.masks import mask_codes
 from qlayers.quantizers.base import BaseQuantizer, batch_mean, one_hot_of
 from qlayers.quantizers.codebook import Codebook
+from qlayers.quantizers.symbolic import shares_quantizer
 from qlayers.schedules import Schedulable
 from qlayers.signals import Signals
 
@@ -156,14 +157,17 @@ class GumbelQuantizer(BaseQuantizer):
         table = ops.broadcast_to(self._codebook.table, shape)
         return table[..., 0] if self.code_dim == 1 else table
 
+    @shares_quantizer
     def logits(self, inputs: Tensor) -> Tensor:
         """float32 logits of the codes `(..., n, num_values)`: negative distances."""
         return -self._distances(self._prepare(inputs))
 
+    @shares_quantizer
     def assignments(self, inputs: Tensor) -> Tensor:
         """Posterior of the codes, float32 `(..., n, num_values)`, without noise."""
         return ops.softmax(self.logits(inputs), axis=-1)
 
+    @shares_quantizer
     def soft_values(self, inputs: Tensor) -> Tensor:
         """Mean code of each latent, float32 like the inputs, without noise."""
         return self._join(ops.matmul(self.assignments(inputs), self._codebook.table[0]))

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from qlayers.backend import Tensor
+from qlayers.backend import Tensor, take_numbers
 from qlayers.checks import check_choice, check_count, check_last_axis, check_number
 from qlayers.functional import nearest_code
 from qlayers.quantizers.nearest import NearestCodeQuantizer
@@ -109,8 +109,8 @@ class LatentQuantizer(NearestCodeQuantizer):
         if not self.shared_codebook:
             # One flat table: latent j owns its j-th stretch of num_values entries.
             offsets = np.arange(self.num_latents, dtype="int32") * self.num_values
-            codes = codes + offsets
-        return ops.take(ops.reshape(self.table, (-1,)), codes, axis=0)
+            codes = ops.add(codes, offsets)
+        return take_numbers(ops.reshape(self.table, (-1,)), codes)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

@@ -5,10 +5,11 @@ from typing import Any
 
 from keras import ops
 
-from qlayers.backend import Tensor, first_argmin
+from qlayers.backend import Tensor, first_argmin, take_numbers
 from qlayers.checks import check_count, check_last_axis
 from qlayers.functional import gumbel_softmax
 from qlayers.quantizers.base import BaseQuantizer
+from qlayers.quantizers.symbolic import shares_quantizer
 from qlayers.schedules import Schedulable
 from qlayers.signals import Signals
 
@@ -96,14 +97,17 @@ class LogitsQuantizer(BaseQuantizer):
         temperature = self.value_of("temperature")
         return gumbel_softmax(logits, temperature, noise_scale, self.seed_generator)
 
+    @shares_quantizer
     def logits(self, inputs: Tensor) -> Tensor:
         """float32 logits `(..., n, num_values)`; of excluded categories, about -inf."""
         return self._logits(self._prepare(inputs))
 
+    @shares_quantizer
     def assignments(self, inputs: Tensor) -> Tensor:
         """Posterior of the categories, float32 `(..., n, num_values)`."""
         return ops.softmax(self.logits(inputs), axis=-1)
 
+    @shares_quantizer
     def soft_values(self, inputs: Tensor) -> Tensor:
         """Mean value of each latent's categories, float32 `(..., n)`, without noise."""
         return self._mixed(self.assignments(inputs))
@@ -124,7 +128,7 @@ class LogitsQuantizer(BaseQuantizer):
         return self._codes_of_logits(self._logits(x))
 
     def _values_of(self, codes: Tensor) -> Tensor:
-        return ops.take(self._values(), codes, axis=0)
+        return take_numbers(self._values(), codes)
 
     def value_table(self) -> Tensor:
         self._check_built()

@@ -4,7 +4,6 @@ from typing import Any
 
 import keras
 
-from qlayers.backend import Tensor
 from qlayers.quantizers.quantizer_view import QuantizerView
 
 
@@ -36,8 +35,7 @@ class Lookup(QuantizerView):
     ```
     """
 
+    method = "lookup"
+
     def build(self, input_shape: Any) -> None:
         self.quantizer.build_from_codes(input_shape)
-
-    def call(self, codes: Tensor) -> Tensor:
-        return self.quantizer.lookup(codes)

@@ -1,9 +1,10 @@
-"""Base of the layers that show one direction of a quantizer."""
+"""Base of the layers that show one method of a quantizer."""
 
 from typing import Any
 
 import keras
 
+from qlayers.backend import Tensor
 from qlayers.quantizers.base import BaseQuantizer
 
 
@@ -16,7 +17,12 @@ class QuantizerView(keras.layers.Layer):
     Args:
         quantizer: The quantizer, built or not.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Attributes:
+        method: Name of the quantizer's method that the layer calls.
     """
+
+    method: str
 
     def __init__(self, quantizer: BaseQuantizer, **kwargs: Any) -> None:
         # Inputs rounded to half precision would get other codes.
@@ -29,6 +35,13 @@ class QuantizerView(keras.layers.Layer):
             )
         self.quantizer = quantizer
         self.supports_masking = True
+
+    def build(self, input_shape: Any) -> None:
+        if not self.quantizer.built:
+            self.quantizer.build(input_shape)
+
+    def call(self, inputs: Tensor) -> Tensor:
+        return getattr(self.quantizer, self.method)(inputs)
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:

@@ -23,7 +23,7 @@ def to_token(codes: Tensor, num_values: Sequence[int]) -> Tensor:
     check_codes("to_token", codes, num_values, allow_negative=True)
     places = _places(num_values)
     codes = ops.cast(codes, "int32")
-    token = ops.sum(ops.maximum(codes, 0) * places, axis=-1)
+    token = ops.sum(ops.multiply(ops.maximum(codes, 0), places), axis=-1)
     is_code = ops.all(codes >= 0, axis=-1)
     return ops.where(is_code, token, ops.full_like(token, -1))
 

@@ -17,6 +17,7 @@ from qlayers.checks import (
 )
 from qlayers.functional import nearest_vector, rotate_through, unit_vectors
 from qlayers.quantizers.nearest import NearestCodeQuantizer
+from qlayers.quantizers.symbolic import shares_quantizer
 from qlayers.quantizers.vector_codebook import MovingAverageCodebook, VectorCodebook
 from qlayers.schedules import Schedulable
 
@@ -148,6 +149,7 @@ class VectorQuantizer(NearestCodeQuantizer):
     def inputs_per_latent(self) -> int:
         return self.code_dim
 
+    @shares_quantizer
     def continuous(self, inputs: Tensor) -> Tensor:
         """The slots as they are compared with the codes, float32."""
         x = self._checked(inputs)

@@ -7,6 +7,7 @@ from keras import ops
 
 import qlayers
 from qlayers.testing import case_name
+from qlayers.testing.layer_contract import as_list
 from tests.quantizers.cases import CASES
 
 pytestmark = pytest.mark.backends
@@ -74,6 +75,85 @@ def test_codes_are_the_nearest_of_the_trained_codebook():
     assert not np.allclose(table, np.linspace(-0.5, 0.5, 5), atol=1e-3)
     distance = np.abs(numpy_of(head(x))[:, :, None] - table)
     np.testing.assert_array_equal(tokenizer.predict(x, verbose=0), distance.argmin(-1))
+
+
+# Methods of one tensor; of symbolic ones, `codes` and `lookup` are tested above.
+METHODS = ("assignments", "continuous", "logits", "moments", "soft_values")
+
+
+def method_models(case, quantizer, inputs):
+    """A model of every such method that the quantizer has and that gives something."""
+    found = {name: getattr(quantizer, name, None) for name in METHODS}
+    outputs = {name: method(inputs) for name, method in found.items() if method}
+    return {
+        name: keras.Model(inputs, output)
+        for name, output in outputs.items()
+        if output is not None
+    }
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_methods_of_symbolic_tensors_follow_training(case):
+    quantizer = case.make()
+    inputs = keras.Input((case.size,))
+    models = method_models(case, quantizer, inputs)
+    assert "soft_values" in models
+    quantizer(inputs)
+    move(quantizer)
+    x = np.random.default_rng(1).normal(size=(16, case.size)).astype("float32")
+    for name, model in models.items():
+        found, expected = model(x), getattr(quantizer, name)(x)
+        for ours, theirs in zip(as_list(found), as_list(expected), strict=True):
+            assert keras.backend.standardize_dtype(ours.dtype) == "float32"
+            np.testing.assert_allclose(
+                numpy_of(ours), numpy_of(theirs), rtol=1e-5, atol=1e-6, err_msg=name
+            )
+
+
+def test_posterior_of_a_trained_codebook():
+    """Built before training, right after it, by the formula."""
+    quantizer = qlayers.GumbelQuantizer(5, seed=0)
+    inputs = keras.Input((3,))
+    hidden = keras.layers.Dense(3)(inputs)
+    posterior = keras.Model(inputs, quantizer.assignments(hidden))
+    means = keras.Model(inputs, quantizer.soft_values(hidden))
+    head = keras.Model(inputs, hidden)
+    model = keras.Model(inputs, keras.layers.Dense(3)(quantizer(hidden)))
+    model.compile(keras.optimizers.Adam(0.1), "mse")
+    x = np.random.default_rng(0).normal(size=(64, 3)).astype("float32")
+    start = numpy_of(quantizer.value_table())
+    model.fit(x, x, epochs=5, verbose=0)
+    table = numpy_of(quantizer.value_table())
+    assert not np.allclose(table, start, atol=1e-2)
+    weights = np.exp(-np.abs(numpy_of(head(x))[:, :, None] - table))
+    weights /= weights.sum(-1, keepdims=True)
+    np.testing.assert_allclose(numpy_of(posterior(x)), weights, rtol=1e-4, atol=1e-6)
+    expected = (weights * table).sum(-1)
+    np.testing.assert_allclose(numpy_of(means(x)), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_models_of_methods_are_saved_with_one_codebook(tmp_path):
+    quantizer = qlayers.CategoricalQuantizer(5, seed=0)
+    inputs = keras.Input((20,))
+    outputs = [quantizer(inputs), quantizer.soft_values(inputs)]
+    model = keras.Model(inputs, [*outputs, quantizer.assignments(inputs)])
+    move(quantizer)
+    model.save(tmp_path / "model.keras")
+    restored = keras.saving.load_model(tmp_path / "model.keras")
+    assert [v.name for v in restored.weights].count("codebook") == 1
+    x = np.random.default_rng(2).normal(size=(8, 20)).astype("float32")
+    for ours, theirs in zip(model(x), restored(x), strict=True):
+        assert_same(ours, theirs)
+
+
+def test_codes_of_channels_first_maps_have_the_latents_last():
+    quantizer = qlayers.FiniteScalarQuantizer([2, 3, 4], axis=1)
+    inputs = keras.Input((3, 5, 6))
+    codes = quantizer.codes(inputs)
+    assert codes.shape == (None, 5, 6, 3)
+    x = np.random.default_rng(2).normal(size=(2, 3, 5, 6)).astype("float32")
+    assert_same(keras.Model(inputs, codes)(x), quantizer.codes(x))
+    assert quantizer.lookup(codes).shape == (None, 3, 5, 6)
 
 
 def shared_model(quantizer):
@@ -196,16 +276,28 @@ def test_exported_with_the_trained_codebook(tmp_path):
         np.testing.assert_array_equal(served.serve(x), model(x))
 
 
-def test_exported_to_onnx(tmp_path):
-    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    import onnxruntime
+# What Keras exports by.
+CONVERTERS = {"tensorflow": "tf2onnx", "torch": "onnx", "jax": "jax2onnx"}
+IN_ONNX = [
+    "latent",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("vector", "categorical")),
+]
 
-    quantizer = qlayers.LatentQuantizer(5)
-    model = both_ways(CASES[0], quantizer)[0]
-    move(quantizer)
-    path = tmp_path / "model.onnx"
-    model.export(str(path), format="onnx", verbose=False)
-    session = onnxruntime.InferenceSession(str(path))
-    x = np.random.default_rng(0).normal(size=(8, 4)).astype("float32")
-    name = session.get_inputs()[0].name
-    np.testing.assert_array_equal(session.run(None, {name: x})[0], model(x))
+
+@pytest.mark.parametrize("name", IN_ONNX)
+def test_exported_to_onnx(name, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
+    converter = CONVERTERS[keras.backend.backend()]
+    pytest.importorskip(converter, reason=f"Keras exports by {converter}")
+    (case,) = [case for case in CASES if case.name == name]
+    quantizer = case.make()
+    x = np.random.default_rng(0).normal(size=(8, case.size)).astype("float32")
+    codes = numpy_of(quantizer.codes(x))
+    for model, given in zip(both_ways(case, quantizer), (x, codes), strict=True):
+        move(quantizer)
+        expected = numpy_of(model(given))
+        path = tmp_path / f"{model.name}.onnx"
+        model.export(str(path), format="onnx", verbose=False)
+        session = onnxruntime.InferenceSession(str(path))
+        (found,) = session.run(None, {session.get_inputs()[0].name: given})
+        np.testing.assert_array_equal(found, expected)
