@@ -121,7 +121,7 @@ def orthogonality_of_samples(
     if n < 2:
         return ops.zeros((count, 1))
     steps = epsilon * ops.stack([halves, -halves])
-    points = ops.reshape(z + steps, (-1, n))
+    points = ops.reshape(ops.add(z, steps), (-1, n))
     product = first = second = 0.0
     for output in keras.tree.flatten(fn(points)):
         size = math.prod(output.shape[1:])

@@ -1,12 +1,14 @@
 """Padding has no part in losses, usage and updates of a quantizer."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
 import qlayers
-from qlayers.testing import case_name
+from qlayers.testing import LayerCase, case_name
 from tests.quantizers.cases import CASES
 
 pytestmark = pytest.mark.backends
@@ -17,7 +19,21 @@ MASK = np.arange(5) < np.array(LENGTHS)[:, None]
 # compared does not.
 SAMPLED = ("gumbel", "gumbel_vector", "gaussian_softplus", "categorical")
 NAMES = ("latent", "latent_revived", "vector", "vector_revived", "finite_scalar")
-CHOSEN = [case for case in CASES if case.name in (*NAMES, *SAMPLED)]
+NAMES += ("residual", "residual_finite_scalar", "lookup_free", "lookup_free_spherical")
+
+
+def _revived_stack():
+    steps = [
+        qlayers.VectorQuantizer(16, 2, init=init, revive_after=1, seed=seed)
+        for seed, init in enumerate(("uniform", "data"))
+    ]
+    return qlayers.ResidualQuantizer(steps, track_usage="per_latent")
+
+
+CHOSEN = [
+    *(case for case in CASES if case.name in (*NAMES, *SAMPLED)),
+    LayerCase("residual_revived", _revived_stack, size=4),
+]
 
 
 def padded_and_plain(size, seed=0):
@@ -30,9 +46,10 @@ def padded_and_plain(size, seed=0):
 def state_of(layer):
     """Losses, usage and weights after a call."""
     state = {f"loss_{i}": value for i, value in enumerate(layer.losses)}
-    state |= {weight.name: weight for weight in layer.weights}
-    if layer.usage is not None:
-        state["counts"] = layer.usage.counts
+    for i, part in enumerate([layer, *getattr(layer, "quantizers", ())]):
+        state |= {f"{i}_{weight.name}": weight for weight in part.weights}
+        if part.usage is not None:
+            state[f"{i}_counts"] = part.usage.counts
     return {name: ops.convert_to_numpy(value) for name, value in state.items()}
 
 
@@ -102,3 +119,42 @@ def test_all_masked_is_finite_and_moves_nothing():
         layer(x, training=True, mask=np.zeros((2, 3), bool))
     assert all(np.isfinite(ops.convert_to_numpy(loss)) for loss in layer.losses)
     np.testing.assert_array_equal(ops.convert_to_numpy(layer.value_table()), start)
+
+
+def test_entropies_of_bits_are_those_of_the_unmasked_positions():
+    """By the formula over all codes, with nothing of the layer's own."""
+    padded, plain = padded_and_plain(3)
+    layer = qlayers.LookupFreeQuantizer(
+        entropy_weight=1.0, commit_weight=0.0, temperature=0.7
+    )
+    layer(padded, training=True, mask=MASK)
+    codes = np.array(list(itertools.product([-1.0, 1.0], repeat=3)))
+    squares = ((plain[:, None].astype("float64") - codes) ** 2).sum(-1)
+    soft = np.exp(-squares / 0.7)
+    soft /= soft.sum(-1, keepdims=True)
+    mean = soft.mean(0)
+    expected = -(soft * np.log(soft)).sum(-1).mean() + (mean * np.log(mean)).sum()
+    (loss,) = layer.losses
+    assert float(ops.convert_to_numpy(loss)) == pytest.approx(expected, rel=1e-4)
+    counts = [(plain <= 0).sum(0), (plain > 0).sum(0)]
+    np.testing.assert_array_equal(
+        ops.convert_to_numpy(layer.usage.counts), np.transpose(counts)
+    )
+
+
+def test_codes_of_a_stack_are_revived_onto_unmasked_leftovers():
+    """Every step's codes end on what the unmasked positions left over."""
+    padded, plain = padded_and_plain(2)
+    step = qlayers.VectorQuantizer(
+        64, 2, **{**qlayers.VectorQuantizer.PLAIN, "revive_after": 1}, seed=0
+    )
+    coarse = qlayers.FiniteScalarQuantizer(3, squash="clip")
+    layer = qlayers.ResidualQuantizer([coarse, step])
+    layer(padded, training=True, mask=MASK)
+    left_over = plain - ops.convert_to_numpy(coarse(plain))
+    table = ops.convert_to_numpy(step.value_table())[0]
+    distance = np.abs(table[:, None] - left_over).max(-1)
+    moved = distance.min(-1) < 1e-6
+    # A code in use stays; the nine positions use nine at most.
+    assert moved.sum() >= 64 - len(left_over)
+    assert np.abs(table).max() < 5
