@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from qlayers.backend import Tensor, is_eager
+from qlayers.backend import Tensor, count_integers, is_eager
 from qlayers.checks import check_choice, check_codes, check_count
 
 # Below this share of codes in use the owner's advice is given,
@@ -75,18 +75,12 @@ class CodeUsage(keras.metrics.Metric):
         if sample_weight is not None:
             raise ValueError("CodeUsage counts codes; it takes no `sample_weight`.")
         check_codes("CodeUsage", codes, self.num_values, allow_negative=True)
-        rows = len(self.num_values)
-        codes = ops.reshape(ops.cast(codes, "int32"), (-1, rows))
-        cells = codes + np.arange(rows, dtype="int32") * self._width
-        # One extra cell takes what is not a code.
-        cells = ops.where(codes < 0, ops.full_like(cells, rows * self._width), cells)
-        cells = ops.reshape(cells, (-1,))
-        counts = ops.segment_sum(
-            ops.ones_like(cells, dtype="float32"),
-            cells,
-            num_segments=rows * self._width + 1,
-        )
-        counts = ops.reshape(counts[:-1], (rows, self._width))
+        rows, width = len(self.num_values), self._width + 1
+        # The first cell of each latent takes what is not a code.
+        first_codes = np.arange(rows, dtype="int32") * width + 1
+        cells = ops.add(ops.maximum(ops.cast(codes, "int32"), -1), first_codes)
+        counts = count_integers(ops.reshape(cells, (-1,)), rows * width)
+        counts = ops.reshape(counts, (rows, width))[:, 1:]
         self.counts.assign(self.counts + counts)
 
     def reset_state(self) -> None:
