@@ -116,7 +116,7 @@ def _closest(dataset, frame, source, factor):
     return int(np.argmin(errors))
 
 
-@pytest.mark.parametrize("size", [32, 64, 128])
+@pytest.mark.parametrize("size", [64, pytest.param(128, marks=pytest.mark.slow)])
 def test_any_image_size_shows_the_same_scene(size):
     dataset = datasets.load("mini_shapes3d", image_size=size)
     images = dataset.images_of([[0, 3, 6, 4, 3, 2], [5, 1, 8, 0, 0, 14]])

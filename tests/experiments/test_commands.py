@@ -246,6 +246,7 @@ def test_divergence_is_an_exit_code_and_a_failed_trial(tmp_path):
     assert CheckpointStore(tmp_path / "run" / "checkpoints").latest().step == 0
 
 
+@pytest.mark.slow
 def test_bad_command_lines_write_nothing(tmp_path):
     folder = tmp_path / "run"
     code, _, errors = launch(

@@ -9,8 +9,9 @@ from qlayers.callbacks import StopOnNonFinite
 from qlayers.callbacks.stop_on_non_finite import training_variables
 
 BATCH = 10
+# The default run has the one with two optimizers; a GAN's generator diverges below.
 METHODS = (
-    "qlae",
+    pytest.param("qlae", marks=pytest.mark.slow),
     "factor_qvae",
     pytest.param("ql_infowgan_gp", marks=pytest.mark.slow),
 )

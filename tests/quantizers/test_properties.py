@@ -8,6 +8,7 @@ from hypothesis.extra import numpy as hnp
 from keras import ops
 
 from qlayers.testing import case_name
+from tests.contract import with_slow_variants
 from tests.gradients import as_float64
 from tests.quantizers.cases import CASES
 
@@ -59,7 +60,7 @@ def test_codes_are_int32_indices_of_any_leading_shape(case, data):
     np.testing.assert_array_equal(codes.reshape(flat.shape), flat)
 
 
-@pytest.mark.parametrize("case", CODED, ids=case_name)
+@pytest.mark.parametrize("case", with_slow_variants(CODED))
 @quick
 @given(data=st.data())
 def test_lookup_of_codes_is_exactly_the_inference_output(case, data):
@@ -70,7 +71,7 @@ def test_lookup_of_codes_is_exactly_the_inference_output(case, data):
     assert np.isfinite(expected).all()
 
 
-@pytest.mark.parametrize("case", NEAREST, ids=case_name)
+@pytest.mark.parametrize("case", with_slow_variants(NEAREST))
 @quick
 @given(data=st.data())
 def test_quantizing_a_code_changes_nothing(case, data):
@@ -79,7 +80,7 @@ def test_quantizing_a_code_changes_nothing(case, data):
     np.testing.assert_array_equal(as_float64(layer(z)), as_float64(z))
 
 
-@pytest.mark.parametrize("case", ONE_STEP, ids=case_name)
+@pytest.mark.parametrize("case", with_slow_variants(ONE_STEP))
 @quick
 @given(data=st.data())
 def test_every_code_is_its_own_nearest(case, data):
