@@ -34,6 +34,11 @@ class SelfSizingModel(LatentModel):
     ```
     """
 
+    # It always has all three.
+    quantizer: Any
+    decoder: Any
+    reconstruction: Any
+
     def __init__(
         self,
         assembly: Assembly,

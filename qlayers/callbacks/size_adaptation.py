@@ -1,7 +1,8 @@
 """Sizes a `SelfSizingQuantizer`: coarse, finer, then as small as good enough."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import keras
@@ -42,29 +43,57 @@ class _Edit:
         """Distortion per bit saved."""
         return max(self.added, 0.0) / max(self.bits, 1e-12)
 
+    def meets(self, other: "_Edit") -> bool:
+        """Whether both change a same value."""
+        return self.latent == other.latent and bool({*self.codes} & {*other.codes})
+
+
+@dataclasses.dataclass(frozen=True)
+class _Look:
+    """What the sample shows at a step.
+
+    Attributes:
+        encoded: (samples, n) inputs of the quantizer.
+        codes: (samples, n) their codes.
+        latents: (samples, n) the values of these.
+        errors: (samples,) mean squared error of each reconstruction.
+    """
+
+    encoded: npt.NDArray[Any]
+    codes: npt.NDArray[Any]
+    latents: FloatArray
+    errors: FloatArray
+
+    @property
+    def distortion(self) -> float:
+        return float(self.errors.mean())
+
 
 class SizeAdaptation(StepCounter):
-    """Splits values, then merges them and drops latents while a target holds.
+    """Splits values, then ends latents, then merges values, while a target holds.
 
-    Every `every_n_steps` steps it looks at a fixed sample.
+    Every `every_n_steps` steps it looks at a fixed sample. With a warm-up of W steps:
 
-    From half of `warmup_steps` on, until `warmup_steps`, latents get finer: where there
-    is room for a value (see `start_values` of the layer), and where the sample would be
-    reconstructed better if the latent were not rounded at all, the value with the
-    largest squared rounding error is split in two, at most one a latent.
+    - From W / 2 on, latents get finer: where there is room for a value (see
+      `start_values` of the layer), and where the sample would be reconstructed better
+      if the latent were not rounded at all, the value with the largest squared rounding
+      error is split in two, at most one a latent.
+    - From W to 2 W, latents end. The weakest is the one without which the distortion
+      rises least. It ends, if the distortion then stays at most at the target; if not,
+      neighbouring values of it become one, as many as the target allows. The others
+      still get finer: training moves to them what the weakest loses.
+    - From 2 W on, values merge in all latents. The price of a merge, or of an end, is
+      the distortion that it adds for each bit of code entropy that it saves. The
+      cheapest, at most `max_edits`, are made as long as the distortion stays at most
+      at the target.
 
-    After the warm-up, if the mean distortion is at most `target`, each edit is tried on
-    the sample: two neighbouring values of a latent become one (their mean, weighted by
-    use), or a whole latent becomes a constant. The price of an edit is the distortion
-    it adds for each bit of code entropy it saves. The cheapest edits, at most one a
-    latent and `max_edits` in all, are made as long as the distortion stays at most at
-    the target. Values that no image of the sample uses go for nothing.
+    Merged values become their mean, weighted by use. Values that no image of the sample
+    uses go for nothing.
 
     The target is the only choice: what error of a reconstruction you accept. Without
     one, it is the error at the first look that falls on `warmup_steps` or later, times
-    `tolerance`: what training gains from then on is spent on fewer values. Training
-    goes on between edits, so that encoder and decoder make up for them. The target is
-    a weight of the layer: a model that is loaded goes on with it.
+    `tolerance`: what training gains from then on is spent on fewer latents and values.
+    The target is a weight of the layer: a model that is loaded goes on with it.
 
     Args:
         quantizer: The layer, part of the model that is trained.
@@ -77,7 +106,7 @@ class SizeAdaptation(StepCounter):
             the first look.
         tolerance: Share of the first look's error that is accepted, if there is no
             `target`.
-        warmup_steps: Training steps before anything is retired.
+        warmup_steps: Training steps before anything is retired, W above.
         every_n_steps: Training steps between two looks.
         max_edits: At most so many edits at a time.
         verbose: Whether each look prints a line.
@@ -149,66 +178,78 @@ class SizeAdaptation(StepCounter):
         """Looks at the sample and makes the edits that are due.
 
         Args:
-            step: Training steps done. Before `warmup_steps` values are split, later
-                they are retired.
+            step: Training steps done, which decide what is due.
         """
-        encoded = self._encoded()
-        codes = self._codes(encoded)
-        latents = self._lookup(codes)
-        errors = self._errors(latents, self.inputs)
+        look = self._look()
+        limit, edits = float("nan"), 0
         if step < self.warmup_steps:
-            splits = self._refine(encoded, codes, latents, errors)
-            self._note(step, float(errors.mean()), float("nan"), splits)
+            edits = self._refine(look)
         else:
-            self._shrink(step, codes, latents, errors)
+            limit = self._limit(look.distortion)
+        if look.distortion <= limit:
+            for latent in range(look.codes.shape[1]):
+                self._retire_unused(latent, look.codes[:, latent])
+            ends = step < 2 * self.warmup_steps
+            edits = self._end_weakest(look, limit) if ends else self._trim(look, limit)
+        self._note(step, look.distortion, limit, edits)
 
-    def _shrink(
-        self,
-        step: int,
-        codes: npt.NDArray[Any],
-        latents: FloatArray,
-        errors: FloatArray,
-    ) -> None:
-        limit = self._limit(float(errors.mean()))
-        edits: list[_Edit] = []
-        if errors.mean() <= limit:
-            for latent in range(codes.shape[1]):
-                self._retire_unused(latent, codes[:, latent])
-            edits = self._affordable(
-                self._priced(codes, latents, errors), errors, latents, codes, limit
-            )
-            for edit in edits:
-                self._apply(edit)
-        self._note(step, float(errors.mean()), limit, len(edits))
+    def _look(self) -> _Look:
+        encoded = _in_parts(self.encode, self.inputs)
+        codes = keras.ops.convert_to_numpy(self.quantizer.codes(encoded))
+        values = keras.ops.convert_to_numpy(self.quantizer.lookup(codes))
+        latents = values.astype(np.float64)
+        return _Look(encoded, codes, latents, self._errors(latents, self.inputs))
 
-    def _refine(
-        self,
-        encoded: npt.NDArray[Any],
-        codes: npt.NDArray[Any],
-        latents: FloatArray,
-        errors: FloatArray,
-    ) -> int:
+    def _trim(self, look: _Look, limit: float) -> int:
+        """Merges and ends whatever costs least for each bit."""
+        latents = range(look.codes.shape[1])
+        edits = [e for latent in latents for e in self._edits_of(latent, look)]
+        return self._make(self._affordable(self._priced(edits, look), look, limit))
+
+    def _end_weakest(self, look: _Look, limit: float) -> int:
+        """Ends the latent that matters least, or takes values from it."""
+        ends = [
+            self._end_of(latent, look)
+            for latent in range(look.codes.shape[1])
+            if len(self._values(latent)) > 1
+        ]
+        if not ends:
+            return 0
+        priced = self._priced(ends, look)
+        weakest = min(priced, key=lambda edit: edit.added)
+        edits = self._affordable([weakest], look, limit)
+        if not edits:
+            merges = self._priced(self._merges_of(weakest.latent, look), look)
+            edits = self._affordable(merges, look, limit)
+        return self._make(edits) + self._refine(look, but=weakest.latent)
+
+    def _make(self, edits: list[_Edit]) -> int:
+        for edit in edits:
+            self._apply(edit)
+        return len(edits)
+
+    def _refine(self, look: _Look, but: int | None = None) -> int:
         """Splits a value of each latent whose rounding costs reconstructions."""
         splits = 0
-        for latent in range(codes.shape[1]):
+        for latent in range(look.codes.shape[1]):
             values = self._values(latent)
-            if not 1 < len(values) < self.quantizer.num_values:
+            room = 1 < len(values) < self.quantizer.num_values
+            if latent == but or not room:
                 continue
-            exact = latents.copy()
+            exact = look.latents.copy()
             ends = min(values.values()), max(values.values())
-            exact[:, latent] = np.clip(encoded[:, latent], *ends)
-            gain = errors.mean() - self._errors(exact, self.inputs).mean()
-            if gain > _NOTABLE_GAIN * errors.mean():
-                splits += self._split(latent, encoded[:, latent], codes[:, latent])
+            exact[:, latent] = np.clip(look.encoded[:, latent], *ends)
+            gain = look.distortion - self._errors(exact, self.inputs).mean()
+            if gain > _NOTABLE_GAIN * look.distortion:
+                splits += self._split(latent, look)
         return splits
 
-    def _split(
-        self, latent: int, encoded: npt.NDArray[Any], codes: npt.NDArray[Any]
-    ) -> int:
+    def _split(self, latent: int, look: _Look) -> int:
         """Splits the value with the largest squared error; 1 if there was one."""
         errors, halves = {}, {}
         for code, value in self._values(latent).items():
-            own = encoded[codes == code].astype(np.float64)
+            rows = look.codes[:, latent] == code
+            own = look.encoded[rows, latent].astype(np.float64)
             if len(np.unique(own)) < 2:
                 continue
             upper = own > own.mean()
@@ -241,68 +282,57 @@ class SizeAdaptation(StepCounter):
                 flush=True,
             )
 
-    def _priced(
-        self, codes: npt.NDArray[Any], latents: FloatArray, errors: FloatArray
-    ) -> list[_Edit]:
-        """All edits, the cheapest first."""
-        edits = [
-            self._price(edit, codes, latents, errors)
-            for latent in range(codes.shape[1])
-            for edit in self._edits_of(latent, codes[:, latent])
-        ]
-        return sorted(edits, key=lambda edit: edit.price)
-
-    def _edits_of(self, latent: int, codes: npt.NDArray[Any]) -> list[_Edit]:
+    def _edits_of(self, latent: int, look: _Look) -> list[_Edit]:
         """Merges of neighbours and the end of a latent, not yet priced."""
+        merges = self._merges_of(latent, look)
+        return [*merges, self._end_of(latent, look)] if len(merges) > 1 else merges
+
+    def _merges_of(self, latent: int, look: _Look) -> list[_Edit]:
         values = self._values(latent)
         order = sorted(values, key=values.__getitem__)
-        groups = [tuple(order[i : i + 2]) for i in range(len(order) - 1)]
-        if len(order) > 2:
-            groups.append(tuple(order))
-        counts = np.bincount(codes, minlength=self.quantizer.num_values)
-        return [_merged(latent, group, values, counts) for group in groups]
+        pairs = list(itertools.pairwise(order))
+        return [
+            _merged(latent, pair, values, self._counts(latent, look)) for pair in pairs
+        ]
 
-    def _price(
-        self,
-        edit: _Edit,
-        codes: npt.NDArray[Any],
-        latents: FloatArray,
-        errors: FloatArray,
-    ) -> _Edit:
+    def _end_of(self, latent: int, look: _Look) -> _Edit:
+        values = self._values(latent)
+        order = tuple(sorted(values, key=values.__getitem__))
+        return _merged(latent, order, values, self._counts(latent, look))
+
+    def _counts(self, latent: int, look: _Look) -> npt.NDArray[Any]:
+        return np.bincount(look.codes[:, latent], minlength=self.quantizer.num_values)
+
+    def _priced(self, edits: Iterable[_Edit], look: _Look) -> list[_Edit]:
+        """The edits with what they add, the cheapest first."""
+        priced = [self._price(edit, look) for edit in edits]
+        return sorted(priced, key=lambda edit: edit.price)
+
+    def _price(self, edit: _Edit, look: _Look) -> _Edit:
         """Decodes the samples that an edit changes."""
-        rows = np.isin(codes[:, edit.latent], edit.codes)
-        changed = latents[rows].copy()
+        rows = np.isin(look.codes[:, edit.latent], edit.codes)
+        changed = look.latents[rows].copy()
         changed[:, edit.latent] = edit.value
-        added = self._errors(changed, self.inputs[rows]) - errors[rows]
-        return dataclasses.replace(edit, added=float(added.sum() / len(errors)))
+        added = self._errors(changed, self.inputs[rows]) - look.errors[rows]
+        return dataclasses.replace(edit, added=float(added.sum() / len(look.errors)))
 
-    def _affordable(
-        self,
-        edits: list[_Edit],
-        errors: FloatArray,
-        latents: FloatArray,
-        codes: npt.NDArray[Any],
-        limit: float,
-    ) -> list[_Edit]:
-        """The cheapest edits, one a latent, that keep the target together."""
+    def _affordable(self, edits: list[_Edit], look: _Look, limit: float) -> list[_Edit]:
+        """The cheapest edits, of different values, that keep the target together."""
         chosen: list[_Edit] = []
         for edit in edits:
-            taken = {other.latent for other in chosen}
-            expected = errors.mean() + edit.added + sum(e.added for e in chosen)
-            if edit.latent not in taken and expected <= limit:
+            expected = look.distortion + sum(e.added for e in (*chosen, edit))
+            if expected <= limit and not any(edit.meets(other) for other in chosen):
                 chosen.append(edit)
             if len(chosen) == self.max_edits:
                 break
-        while chosen and self._together(chosen, latents, codes) > limit:
+        while chosen and self._together(chosen, look) > limit:
             chosen.pop()  # the dearest; what edits add is not what they add together
         return chosen
 
-    def _together(
-        self, edits: list[_Edit], latents: FloatArray, codes: npt.NDArray[Any]
-    ) -> float:
-        changed = latents.copy()
+    def _together(self, edits: list[_Edit], look: _Look) -> float:
+        changed = look.latents.copy()
         for edit in edits:
-            rows = np.isin(codes[:, edit.latent], edit.codes)
+            rows = np.isin(look.codes[:, edit.latent], edit.codes)
             changed[rows, edit.latent] = edit.value
         return float(self._errors(changed, self.inputs).mean())
 
@@ -327,16 +357,6 @@ class SizeAdaptation(StepCounter):
         left = keras.ops.convert_to_numpy(self.quantizer.available)[latent] > 0.5
         table = keras.ops.convert_to_numpy(self.quantizer.table)[latent, :, 0]
         return {int(code): float(table[code]) for code in np.flatnonzero(left)}
-
-    def _encoded(self) -> npt.NDArray[Any]:
-        return _in_parts(self.encode, self.inputs)
-
-    def _codes(self, encoded: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return keras.ops.convert_to_numpy(self.quantizer.codes(encoded))
-
-    def _lookup(self, codes: npt.NDArray[Any]) -> FloatArray:
-        values = self.quantizer.lookup(codes)
-        return keras.ops.convert_to_numpy(values).astype(np.float64)
 
     def _errors(self, latents: FloatArray, inputs: npt.NDArray[Any]) -> FloatArray:
         """Mean squared error of each reconstruction."""

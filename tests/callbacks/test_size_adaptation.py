@@ -47,11 +47,13 @@ def test_a_latent_that_the_decoder_ignores_is_dropped_first():
 
 def test_edits_have_the_price_that_can_be_computed():
     quantizer, adaptation = make([1.0, 0.3, 1.0], target=1.0)
-    codes = adaptation._codes(adaptation._encoded())
-    latents = adaptation._lookup(codes)
-    errors = adaptation._errors(latents, adaptation.inputs)
-    np.testing.assert_allclose(errors, 0.0, atol=1e-12)
-    edits = adaptation._priced(codes, latents, errors)
+    look = adaptation._look()
+    codes, latents = look.codes, look.latents
+    np.testing.assert_allclose(look.errors, 0.0, atol=1e-12)
+    unpriced = [
+        edit for latent in range(3) for edit in adaptation._edits_of(latent, look)
+    ]
+    edits = adaptation._priced(unpriced, look)
     assert len(edits) == 3 * 4  # three merges and an end for each latent
     for edit in edits:
         column = latents[:, edit.latent]
@@ -80,11 +82,7 @@ def test_the_target_holds_after_every_look(target):
     quantizer, adaptation = make([1.0, 0.5, 0.7], target)
     for _ in range(20):
         adaptation.adapt()
-        reached = adaptation._errors(
-            adaptation._lookup(adaptation._codes(adaptation._encoded())),
-            adaptation.inputs,
-        )
-        assert reached.mean() <= target
+        assert adaptation._look().distortion <= target
     # Nothing more that the target allows is left.
     assert adaptation.history[-1]["edits"] == 0
     assert sum(quantizer.sizes()) < 12
@@ -200,10 +198,40 @@ def test_without_a_target_the_first_look_after_the_warm_up_sets_it():
     error = ((inputs[:, 0] - nearest) ** 2).mean()
     adaptation.after_step(15)
     assert float(quantizer.target) == pytest.approx(3 * error, rel=1e-4)
-    assert quantizer.sizes()[1] < 8  # the second latent costs nothing
+    assert quantizer.sizes() == [8, 1]  # the second latent costs nothing
     adaptation.after_step(20)
     assert float(quantizer.target) == pytest.approx(3 * error, rel=1e-4)
     assert adaptation.history[-1]["distortion"] <= 3 * error
+
+
+def test_the_weakest_latent_ends_while_the_others_get_finer():
+    """Pixels are latents times a scale: the third matters least, the first most."""
+    scale = np.array([1.0, 0.7, 0.3])
+    quantizer = qlayers.SelfSizingQuantizer(6, start_values=4, init_range=1.5)
+    quantizer.build((None, 3))
+    images = np.random.default_rng(1).uniform(-1.5, 1.5, (256, 3)) * scale
+    adaptation = SizeAdaptation(
+        quantizer,
+        images,
+        encode=lambda x: x / scale,
+        decode=lambda z: z * scale,
+        target=0.05,
+        warmup_steps=100,
+    )
+    sizes = []
+    for _ in range(6):
+        adaptation.adapt(step=150)
+        assert adaptation._look().distortion <= 0.05
+        sizes.append(quantizer.sizes())
+    # The third loses values, then ends; finer values of the others make up for it.
+    third = [row[2] for row in sizes]
+    assert third[0] < 4 and third[-1] == 1 and third == sorted(third, reverse=True)
+    # What was left of the target goes to the next weakest, not to the strongest.
+    assert sizes[-1][0] == 6 and sizes[-1][1] < 6
+    before = quantizer.sizes()
+    adaptation.target = 1e-4
+    adaptation.adapt(step=150)
+    assert quantizer.sizes() == before
 
 
 def test_mistakes_are_named():

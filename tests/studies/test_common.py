@@ -125,10 +125,13 @@ def test_only_what_is_missing_is_run_and_ends_the_same(finished):
 def test_kept_scores_serve_where_the_runs_are_gone(tmp_path):
     arguments = ["--quick", f"--workdir={tmp_path / 'first'}", f"--results={tmp_path}"]
     study = dataclasses.replace(
-        Study.from_arguments("x", "", arguments), keeps_scores=True
+        Study.from_arguments("x", "", arguments),
+        keeps_scores=True,
+        keeps=("history.jsonl",),
     )
     trials = plan_sweep(["hfs"], ["grid2d"], [3], settings=TINY)
     (run,) = study.run(trials)
+    history = (run.path / "history.jsonl").read_text()
     shutil.rmtree(study.workdir)
 
     def refuse(folder, pictures, stop):
@@ -137,6 +140,7 @@ def test_kept_scores_serve_where_the_runs_are_gone(tmp_path):
     (kept,) = study.run(trials, start=refuse)
     assert kept.metrics == run.metrics and kept.config == run.config
     assert common.read_spent(kept.path)["seconds"] > 0
+    assert (kept.path / "history.jsonl").read_text() == history
     # A run of the same name with other settings is another run.
     config = dataclasses.replace(trials[0].config, steps=3)
     with pytest.raises(AssertionError, match="trained again"):
