@@ -1,7 +1,9 @@
 """Runs the benchmarks, tabulates their ratios: `python -m benchmarks.run [NAME ...]`.
 
 All rows go to `benchmarks/results.json`, those with a peer also to `docs/speed.md`.
-With names only these are measured again, the others are kept as they are.
+Both keep what was measured on each kind of processor apart, because ratios differ
+between them. With names only these are measured again, on the processor at hand; the
+others are kept as they are.
 
 Every module of this folder that has a function `run() -> list[dict]` is a benchmark.
 Each runs in a process of its own, because threads and compilers are set up once for a
@@ -12,6 +14,7 @@ optional peer is missing says so and is reported as skipped.
 import argparse
 import ast
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import timing
+from experiments.storage.provenance import processor
 
 FOLDER = Path(__file__).parent
 TABLE = FOLDER.parent / "docs" / "speed.md"
@@ -65,29 +69,44 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     return [{"benchmark": name, **row} for row in rows]
 
 
-def ratio_table(records: dict[str, Any]) -> str:
-    """The rows that have a peer, as Markdown, with the machine."""
+def ratio_table(records: dict[str, dict[str, Any]]) -> str:
+    """The rows that have a peer, as Markdown, for one processor after the other.
+
+    Args:
+        records: Processor -> benchmark -> machine, seconds and rows.
+    """
     lines = [
         "# Speed",
         "",
-        "`make bench` writes this table. `ratio` is the median over turns of our time",
+        "`make bench` writes this page, with tables of their own for each processor",
+        "that it has run on. `ratio` is the median over turns of our time",
         "over the peer's in the same process or the same run: below 1 ours is faster.",
         "`goal` is the ratio that was asked for, at most; **bold** ratios miss it. The",
         "modules of `benchmarks/` describe the cases, BUILD_NOTES.md the misses.",
     ]
-    machine = None
-    for name, record in sorted(records.items()):
-        compared = [row for row in record["rows"] if "ratio" in row]
-        if not compared:
-            continue
-        lines += ["", f"## {name}", ""]
-        if record["machine"] != machine:
-            machine = record["machine"]
-            lines += [f"{machine}.", ""]
-        lines += [f"Took {record['seconds'] / 60:.1f} min.", ""]
-        lines += ["| case | ours | peer | ratio | goal |", "|---|---|---|---|---|"]
-        lines += [_table_row(row) for row in compared]
+    for name_of_processor, of_processor in sorted(records.items()):
+        lines += ["", f"## {name_of_processor}"]
+        machine = None
+        for name, record in sorted(of_processor.items()):
+            compared = [row for row in record["rows"] if "ratio" in row]
+            if not compared:
+                continue
+            lines += ["", f"### {name}", ""]
+            if record["machine"] != machine:
+                machine = record["machine"]
+                lines += [f"{machine}.", ""]
+            lines += [_duration(record), ""]
+            lines += ["| case | ours | peer | ratio | goal |", "|---|---|---|---|---|"]
+            lines += [_table_row(row) for row in compared]
     return "\n".join(lines) + "\n"
+
+
+def _duration(record: dict[str, Any]) -> str:
+    """How long a benchmark took, and how busy the machine was if that is known."""
+    took = f"Took {record['seconds'] / 60:.1f} min"
+    if "load" in record:
+        took += f" at a load of {record['load']:.0f} at the start"
+    return f"{took}."
 
 
 def _table_row(row: dict[str, Any]) -> str:
@@ -110,18 +129,24 @@ def main(arguments: list[str] | None = None) -> int:
     unknown = sorted(set(wanted) - set(names))
     if unknown:
         parser.error(f"no benchmark named {', '.join(unknown)}; there are {names}")
-    records = {}
+    records: dict[str, dict[str, Any]] = {}
     if given.json.exists():
         records = json.loads(given.json.read_text(encoding="utf-8"))
+    of_processor = records.setdefault(processor(), {})
     failed = False
     for name in wanted:
         print(f"{name} ...", flush=True)
-        start = time.perf_counter()
+        start, load = time.perf_counter(), os.getloadavg()[0]
         rows = rows_of(name)
         seconds = time.perf_counter() - start
         timing.print_table(f"{name}, {seconds:.0f} s. {timing.machine()}", rows)
         failed |= any(str(row["case"]).startswith("failed") for row in rows)
-        records[name] = {"machine": timing.machine(), "seconds": seconds, "rows": rows}
+        of_processor[name] = {
+            "machine": timing.machine(),
+            "load": load,
+            "seconds": seconds,
+            "rows": rows,
+        }
         # After each: an interrupted run keeps what it has measured.
         text = json.dumps(records, indent=1, sort_keys=True)
         given.json.write_text(text + "\n", encoding="utf-8")

@@ -25,13 +25,26 @@ def test_named_benchmarks_replace_only_their_own_rows(files, monkeypatch):
     assert start(files, "quantizers", "metrics") == 0
     monkeypatch.setattr(run, "rows_of", lambda name: [measured(0.25)])
     assert start(files, "metrics") == 0
-    records = json.loads(files[0].read_text())
+    (records,) = json.loads(files[0].read_text()).values()
     found = {name: record["rows"][0]["ratio"] for name, record in records.items()}
     assert found == {"quantizers": 0.5, "metrics": 0.25}
     table = files[1].read_text()
     assert "| a step | qlayers | peer | 0.5 |  |" in table
     assert "| a step | qlayers | peer | 0.25 |  |" in table
     assert table.count(" cores;") == 1  # the machine is named, once as it is the same
+
+
+def test_every_processor_keeps_its_own_table(files, monkeypatch):
+    for name, ratio in (("One", 0.5), ("Two", 0.25), ("One", 0.75)):
+        monkeypatch.setattr(run, "processor", lambda name=name: name)
+        monkeypatch.setattr(run, "rows_of", lambda _, ratio=ratio: [measured(ratio)])
+        assert start(files, "metrics") == 0
+    records = json.loads(files[0].read_text())
+    found = {name: record["metrics"]["rows"] for name, record in records.items()}
+    assert found == {"One": [measured(0.75)], "Two": [measured(0.25)]}
+    first, second = files[1].read_text().split("## Two")
+    assert "## One" in first and "| peer | 0.75 |" in first
+    assert "| peer | 0.25 |" in second and "at a load of" in second
 
 
 def test_a_missed_goal_is_bold(files, monkeypatch):
@@ -45,7 +58,8 @@ def test_a_missed_goal_is_bold(files, monkeypatch):
 
 def test_committed_table_is_that_of_the_committed_measurements():
     records = json.loads((run.FOLDER / "results.json").read_text(encoding="utf-8"))
-    assert sorted(records) == run.benchmark_names()
+    measured_somewhere = {name for record in records.values() for name in record}
+    assert sorted(measured_somewhere) == run.benchmark_names()
     assert run.TABLE.read_text(encoding="utf-8") == run.ratio_table(records)
 
 
@@ -53,14 +67,16 @@ def test_rows_without_a_peer_are_kept_but_not_tabulated(files, monkeypatch):
     rows = [{"case": "growth", "seconds": 2.0}]
     monkeypatch.setattr(run, "rows_of", lambda name: rows)
     assert start(files, "metrics") == 0
-    assert json.loads(files[0].read_text())["metrics"]["rows"] == rows
+    (records,) = json.loads(files[0].read_text()).values()
+    assert records["metrics"]["rows"] == rows
     assert "growth" not in files[1].read_text()
 
 
 def test_a_benchmark_that_crashes_fails_the_command(files, monkeypatch):
     monkeypatch.setattr(run, "_CHILD", "import sys; sys.exit(3)")
     assert start(files, "metrics") == 1
-    (row,) = json.loads(files[0].read_text())["metrics"]["rows"]
+    (records,) = json.loads(files[0].read_text()).values()
+    (row,) = records["metrics"]["rows"]
     assert row["case"] == "failed with exit code 3"
 
 
