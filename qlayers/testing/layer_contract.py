@@ -388,7 +388,14 @@ def check_reload_in_fresh_process(cases: list[LayerCase], folder: Path) -> None:
         take_steps(model, 1)
         model.save(folder / f"{case.name}.keras")
         expected[case.name] = infer(model, x)
-    environment = {**os.environ, "KERAS_BACKEND": keras.backend.backend()}
+    # The new process imports this package, not another copy that is installed.
+    root = str(Path(__file__).resolve().parents[2])
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {
+        **os.environ,
+        "KERAS_BACKEND": keras.backend.backend(),
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
     subprocess.run(
         [sys.executable, "-c", _RELOAD_SCRIPT, str(folder)],
         check=True,
