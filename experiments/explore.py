@@ -87,8 +87,15 @@ def _shown(
 
     print(f"loading {name}", flush=True)
     model = models.load_pretrained(name)
-    latents, discrete = latents_of(model, images)
-    info = metrics.infomec(sources, latents, discrete_latents=discrete)
+    # The heat map is of what the card's scores were taken on, by the same protocol.
+    scored = card.get("scored_on", {})
+    latents, discrete = latents_of(model, images, scored.get("scored_as", "auto"))
+    info = metrics.infomec(
+        sources,
+        latents,
+        discrete_latents=discrete,
+        protocol=scored.get("protocol", "paper"),
+    )
     scores = {COLUMNS[s]: card["scores"][s] for s in _SCORES if s in card["scores"]}
     return ShownModel(card["method"], model, scores, info)
 

@@ -77,6 +77,11 @@ class LatentModel(keras.Model):
         self.supervision = supervision
         if supervision is not None:
             self.supervision_tracker = keras.metrics.Mean(name="supervision")
+        self.supervision_scale: Any = 1.0
+        if supervision is not None and supervision.learns_scale:
+            self.supervision_scale = self.add_weight(
+                name="supervision_scale", shape=(), initializer="ones"
+            )
         self.l1_weight = check_number("l1_weight", l1_weight)
         shown = self._l1_names if l1_weight else ()
         self.l1_trackers = {name: keras.metrics.Mean(name=name) for name in shown}
@@ -162,7 +167,9 @@ class LatentModel(keras.Model):
             )
         images, labels = labelled
         features = self.quantizer_inputs(to_float_images(images), training=True)
-        value = supervision(self._own_quantizer(), features, labels)
+        value = supervision(
+            self._own_quantizer(), features, labels, self.supervision_scale
+        )
         self.supervision_tracker.update_state(value)
         return supervision.weight * value
 

@@ -46,6 +46,7 @@ class Method:
         needs_decoder: Whether the method trains a decoder; otherwise it can also train
             an encoder alone, on points.
         quantized: Whether the latents have codes.
+        gaussian: Whether the latents can have a Gaussian posterior to draw from.
         checkpoint: Which checkpoint the paper reports: `"best_above_psnr"` has the best
             InfoM of those that pass the dataset's PSNR threshold, if there is one.
 
@@ -69,6 +70,7 @@ class Method:
     pieces: Callable[[Mapping[str, Any]], int] = undivided
     needs_decoder: bool = True
     quantized: bool = False
+    gaussian: bool = False
     checkpoint: Literal["best_above_psnr", "last"] = "last"
 
     @property

@@ -7,7 +7,12 @@ from typing import Any
 
 import keras
 
-from qlayers.schedules import Schedulable, is_scheduled, value_at
+from qlayers.schedules import (
+    Schedulable,
+    is_scheduled,
+    serialize_schedulable,
+    value_at,
+)
 
 # Bias vectors, shifts of normalizations and codebooks are trained by plain Adam.
 UNDECAYED = ("bias", "beta", "codebook")
@@ -92,6 +97,12 @@ class _PaperAdamW(keras.optimizers.AdamW):
     @weight_decay.setter
     def weight_decay(self, value: Any) -> None:
         self._decay = value
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "weight_decay": serialize_schedulable(self._decay),
+        }
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
         if trainable_variables is None:

@@ -10,7 +10,7 @@ from keras import ops
 from qlayers.backend import Tensor, num_replicas
 from qlayers.checks import check_choice, check_count, check_number
 
-_KINDS = ("cross_entropy", "bce", "l2")
+_KINDS = ("cross_entropy", "bce", "l2", "l2_sigmoid", "l2_scaled")
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,9 @@ class Supervision:
       factor with more values than categories is cut into bins of equal width.
     - `"bce"` (Gaussian latents): sigmoid of the mean against `label / size`.
     - `"l2"` (Gaussian latents): squared distance of the mean to `label / size`.
+    - `"l2_sigmoid"`: the same for the sigmoid of the mean.
+    - `"l2_scaled"`: squared distance of the mean times one learned scale, which starts
+      at 1, to the label itself. The last two are disentanglement_lib's.
 
     All are summed over factors, and averaged or summed over images.
 
@@ -51,28 +54,43 @@ class Supervision:
         sizes = tuple(check_count("sizes", size, minimum=2) for size in self.sizes)
         object.__setattr__(self, "sizes", sizes)
 
-    def __call__(self, quantizer: Any, features: Tensor, labels: Tensor) -> Tensor:
+    @property
+    def learns_scale(self) -> bool:
+        """Whether the loss has a scale of the latents to learn."""
+        return self.kind == "l2_scaled"
+
+    def __call__(
+        self, quantizer: Any, features: Tensor, labels: Tensor, scale: Any = 1.0
+    ) -> Tensor:
         """The unweighted loss.
 
         Args:
             quantizer: The model's quantizer.
             features: What the quantizer reads, of the labelled images.
             labels: Integers `(batch, factors)`.
+            scale: Factor of the means, if the loss learns one.
         """
-        per_image = self.per_image(quantizer, features, labels)
+        per_image = self.per_image(quantizer, features, labels, scale)
         if self.reduction == "mean":
             return ops.mean(per_image)
         # A replica's terms are divided by the number of replicas; a sum must not be.
         return num_replicas() * ops.sum(per_image)
 
-    def per_image(self, quantizer: Any, features: Tensor, labels: Tensor) -> Tensor:
+    def per_image(
+        self, quantizer: Any, features: Tensor, labels: Tensor, scale: Any = 1.0
+    ) -> Tensor:
         """The unweighted loss of each image, summed over factors; see `__call__`."""
         if self.kind == "cross_entropy":
             return _cross_entropy(quantizer, features, labels, self.sizes)
         moments = _asked(quantizer, "moments", self.kind, "GaussianLatent")
         mean = moments(features)[0][:, : len(self.sizes)]
-        target = ops.cast(labels, "float32") / np.asarray(self.sizes, "float32")
-        if self.kind == "l2":
+        labels = ops.cast(labels, "float32")
+        if self.learns_scale:
+            return ops.sum(ops.square(mean * scale - labels), axis=-1)
+        target = labels / np.asarray(self.sizes, "float32")
+        if self.kind == "l2_sigmoid":
+            mean = ops.sigmoid(mean)
+        if self.kind in ("l2", "l2_sigmoid"):
             return ops.sum(ops.square(mean - target), axis=-1)
         return ops.sum(ops.softplus(mean) - target * mean, axis=-1)
 

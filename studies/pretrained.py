@@ -173,6 +173,7 @@ def card_of(
         "scored_on": {
             "images": config.evaluation_size,
             "protocol": config.protocol,
+            "scored_as": config.scored_as,
             "psnr_images": config.reconstruction_size,
         },
         "licence": _LICENCE,

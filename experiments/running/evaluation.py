@@ -62,16 +62,20 @@ class Sample:
 def selection_sample(config: RunConfig, dataset: FactorDataset) -> Sample:
     """The sample that checkpoints are chosen on."""
     dtype = image_dtype(config)
+    if config.evaluation_sample == "split":
+        return Sample(*dataset.split_set(config.evaluation_size, dtype=dtype))
     return Sample(*dataset.sample(config.evaluation_size, _SELECTION_SEED, dtype=dtype))
 
 
 def final_sample(config: RunConfig, dataset: FactorDataset) -> Sample:
-    """The dataset's evaluation set, the same for every run and method.
+    """The images that are scored at the end, the same for every run and method.
 
     The last `test_size` images are those that trees and SAP are tested on.
     """
     size = config.evaluation_size + config.test_size
-    return Sample(*dataset.evaluation_set(size, dtype=image_dtype(config)))
+    is_split = config.evaluation_sample == "split"
+    take = dataset.split_set if is_split else dataset.evaluation_set
+    return Sample(*take(size, dtype=image_dtype(config)))
 
 
 def image_dtype(config: RunConfig) -> Any:
@@ -137,7 +141,9 @@ def evaluate_model(
         results = {**found.results, **results}
     if is_quantized(model) and config.has_decoder:
         gap_images = sample.images[: config.reconstruction_size]
-        results["straight_through_gap"] = measure_gap(model, gap_images)
+        results["straight_through_gap"] = measure_gap(
+            model, gap_images, config.gap_loss
+        )
     if hasattr(model.quantizer, "sizes"):
         results["sizes"] = SizesResult.of(model.quantizer.sizes())
     if labelled is not None and len(labelled):

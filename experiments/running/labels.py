@@ -116,7 +116,9 @@ def validate_labels(
         pixels = ops.convert_to_tensor(to_unit_range(labelled.images[part]))
         features = model.quantizer_inputs(pixels, training=False)
         labels = ops.convert_to_tensor(labelled.labels[part])
-        losses = supervision.per_image(model.quantizer, features, labels)
+        losses = supervision.per_image(
+            model.quantizer, features, labels, model.supervision_scale
+        )
         total += float(ops.sum(losses))
     settings = {"images": len(labelled), "kind": supervision.kind}
     return LabelValidationResult(loss=total / len(labelled), settings=settings)

@@ -33,7 +33,12 @@ def latents_of(
     quantizer = model.quantizer
     if scored_as == "codes":
         return model.codes(images), True
-    if scored_as == "samples" and hasattr(quantizer, "moments"):
+    if scored_as == "samples":
+        if not hasattr(quantizer, "moments"):
+            raise ValueError(
+                f"{model.name} has no Gaussian posterior to draw samples from: use "
+                "`scored_as=auto`."
+            )
         return _posterior_sample(model, images), False
     if quantizer is None or quantizer.scored_as == "reals":
         return model.encode(images), False
@@ -61,15 +66,21 @@ def is_quantized(model: LatentModel) -> bool:
     return model.quantizer is not None and model.quantizer.is_discrete
 
 
-def measure_gap(model: LatentModel, images: np.ndarray) -> StraightThroughGapResult:
-    """The straight-through gap: what rounding the latents costs in reconstruction.
+def measure_gap(
+    model: LatentModel, images: np.ndarray, gap_loss: str = "elbo"
+) -> StraightThroughGapResult:
+    """The straight-through gap: what rounding the latents costs.
 
-    Friede et al. compare ELBOs; their divergence is the same on both sides. For
-    quantizers without categories, the soft latents are those before rounding.
+    Friede et al. compare ELBOs; their divergence is the same on both sides, so that
+    the reconstruction is left. For quantizers without categories, the soft latents are
+    those before rounding.
 
     Args:
         model: A model with a quantizer and a decoder.
         images: uint8 or float images.
+        gap_loss: `"total"` compares the losses that were trained on, as Friede et al.'s
+            code does: the weighted total correlation of a discriminator that reads
+            latents is part of them.
     """
     quantizer, decoder, compare = model.quantizer, model.decoder, model.reconstruction
     if quantizer is None or decoder is None or compare is None:
@@ -82,10 +93,22 @@ def measure_gap(model: LatentModel, images: np.ndarray) -> StraightThroughGapRes
     def loss(batch: np.ndarray, values_of: Callable[[Tensor], Tensor]) -> float:
         pixels = ops.convert_to_tensor(to_unit_range(batch))
         z = values_of(model.quantizer_inputs(pixels))
-        return float(compare(pixels, decoder(z, training=False)))
+        value = compare(pixels, decoder(z, training=False))
+        if gap_loss == "total":
+            value = value + _total_correlation(model, z)
+        return float(value)
 
     return straight_through_gap(
         lambda batch: loss(batch, quantizer.soft_values),
         lambda batch: loss(batch, hard_values),
         batches,
     )
+
+
+def _total_correlation(model: LatentModel, z: Tensor) -> Tensor | float:
+    """The weighted estimate that a model's loss holds for these latents."""
+    discriminator = model.discriminator
+    if discriminator is None or discriminator.one_hot or discriminator.is_off("weight"):
+        return 0.0
+    ratio = discriminator.log_density_ratio(ops.cast(z, "float32"))
+    return discriminator.value_of("weight") * ops.mean(ratio)

@@ -12,6 +12,8 @@ Metrics = Literal["fast", "standard", "all"]
 Protocol = Literal["paper", "standalone", "tripod", "qlae_code", "factor_qvae"]
 PsnrVariant = Literal["exact", "uint8_overflow"]
 ScoredAs = Literal["auto", "codes", "samples"]
+EvaluationSample = Literal["random", "split"]
+GapLoss = Literal["elbo", "total"]
 
 PROFILES = ("paper", "cpu")
 ENGINES = ("local", "ray")
@@ -26,6 +28,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "protocol": get_args(Protocol),
     "psnr_variant": get_args(PsnrVariant),
     "scored_as": get_args(ScoredAs),
+    "evaluation_sample": get_args(EvaluationSample),
+    "gap_loss": get_args(GapLoss),
 }
 # What `scores` may name, beside the set `metrics`. The first two draw their own images.
 SAMPLED_SCORES = ("beta_vae_score", "factor_vae_score")

@@ -12,6 +12,8 @@ from experiments.settings.choices import (
     CHOICES,
     PROFILES,
     SCORES,
+    EvaluationSample,
+    GapLoss,
     Jit,
     Metrics,
     Precision,
@@ -82,6 +84,12 @@ class RunConfig:
         scores: Further final metrics by name, see `SCORES`.
         scored_as: What is scored: what the quantizer says, indices of codes, or samples
             of a Gaussian posterior in place of its means.
+        evaluation_sample: Which images are scored: `"random"` ones, the same for every
+            run, or `"split"`, the first ones of the prepared files, as QLAE's and
+            Tripod's codes take them, which also choose the checkpoint by them.
+        gap_loss: Loss that the straight-through gap is the difference of: the `"elbo"`
+            of Friede et al.'s text, or the `"total"` of their code, which holds the
+            total correlation.
         dci_resamples: Half samples behind the intervals of boosted DCI; 0 gives none.
         protocol: Protocol of InfoMEC.
         strategy: `tf.distribute` strategy.
@@ -131,6 +139,8 @@ class RunConfig:
     scores: Sequence[str] = field(default_factory=list)
     dci_resamples: int = 0
     scored_as: ScoredAs = "auto"
+    evaluation_sample: EvaluationSample = "random"
+    gap_loss: GapLoss = "elbo"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types, for `config.json`."""
@@ -291,6 +301,17 @@ def _check_scoring(config: RunConfig) -> None:
     if config.scored_as == "codes" and not config.method_record.quantized:
         raise ValueError(
             f"`scored_as=codes` needs a quantizer, which {config.method} does not have."
+        )
+    if config.scored_as == "samples" and not config.method_record.gaussian:
+        raise ValueError(
+            "`scored_as=samples` needs a Gaussian posterior, which "
+            f"{config.method} does not have. Methods with one: "
+            f"{_names(lambda m: m.gaussian)}."
+        )
+    if config.evaluation_sample == "split" and not config.dataset_info.files:
+        raise ValueError(
+            "`evaluation_sample=split` needs a dataset from prepared files, which "
+            f"{config.dataset} is not."
         )
     for name in config.scores:
         _check_name("score", name, SCORES)

@@ -48,6 +48,8 @@ SETTINGS = (
     "scores",
     "dci_resamples",
     "scored_as",
+    "evaluation_sample",
+    "gap_loss",
     "protocol",
 )
 
@@ -73,6 +75,8 @@ _EVERY_RUN: dict[str, Any] = {
     "scores": [],
     "dci_resamples": 0,
     "scored_as": "auto",
+    "evaluation_sample": "random",
+    "gap_loss": "elbo",
     "protocol": "paper",
 }
 
@@ -102,6 +106,7 @@ def recipe(
     row = {**_EVERY_RUN, **_row(method, original, profile)}
     if dataset != original:
         row.update(psnr_threshold=None, select="last", dataset_options={})
+        row["evaluation_sample"] = "random"
     if profile == "cpu":
         row.update(_cpu_changes(method, original, dataset))
     settings = {name: row[name] for name in SETTINGS if name in row}

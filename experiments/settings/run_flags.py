@@ -115,6 +115,20 @@ def define_run_flags(with_names: bool = True) -> None:
         "What is scored: auto is what the method's paper scores. Default: the "
         "recipe's.",
     )
+    flags.DEFINE_enum(
+        "evaluation_sample",
+        None,
+        CHOICES["evaluation_sample"],
+        "Which images are scored: random ones, or the first of the prepared files. "
+        "Default: the recipe's.",
+    )
+    flags.DEFINE_enum(
+        "gap_loss",
+        None,
+        CHOICES["gap_loss"],
+        "Loss behind the straight-through gap; total adds the total correlation. "
+        "Default: the recipe's.",
+    )
     define_scores_flag()
     flags.DEFINE_enum(
         "select",
@@ -248,6 +262,8 @@ def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         "test_size",
         "dci_resamples",
         "scored_as",
+        "evaluation_sample",
+        "gap_loss",
         "label_validation",
         "train_fraction",
         "log_every",

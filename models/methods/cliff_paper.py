@@ -169,7 +169,14 @@ def _supported(
 
 METHODS = (
     *(
-        Method(build.__name__, build, PAPER, "locatello", needs_decoder=False)
+        Method(
+            build.__name__,
+            build,
+            PAPER,
+            "locatello",
+            needs_decoder=False,
+            gaussian=True,
+        )
         for build in (cliff, hfs, ioss)
     ),
     Method("additive", additive, PAPER, "resnet_additive", only_network=True),

@@ -4,7 +4,7 @@ All of them sum the cross-entropy over pixels and use Adam with a learning rate 
 the Gaussian VAE of the comparison is `beta_vae` with `beta=1, reduction="sum"`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -152,7 +152,8 @@ def factor_vae(
         num_latents: Number of latents.
         tc_weight: Weight of the total correlation, the paper's gamma.
         kl_weight: Weight of the divergence to the normal prior.
-        supervision: `"bce"` or `"l2"`, for `supervision_weight`.
+        supervision: `"bce"`, `"l2"`, `"l2_sigmoid"` or `"l2_scaled"`, for
+            `supervision_weight`; see `models.supervision.Supervision`.
         supervision_weight: Weight of a supervised loss on the first latents' means;
             see `d_vae`.
         supervision_reduction: As in `d_vae`.
@@ -198,7 +199,7 @@ def supervised_vae(
         num_latents: Number of latents.
         label_sizes: Number of values of each labelled factor.
         beta: Weight of the divergence.
-        supervision: `"bce"` or `"l2"`.
+        supervision: As in `factor_vae`.
         supervision_weight: Weight of the supervised loss.
         supervision_reduction: As in `d_vae`.
         learning_rate: Number or schedule.
@@ -368,12 +369,18 @@ _FACTOR: dict[str, Any] = {
     "hands_on": (factorized_model, factor_model_from, make_adam),
     "pieces": halves,
 }
+
+
+def _gaussian(name: str, build: Callable[..., LatentModel], **facts: Any) -> Method:
+    return Method(name, build, PAPER, "locatello", gaussian=True, **facts)
+
+
 METHODS = (
     Method("d_vae", d_vae, PAPER, "locatello", quantized=True),
     Method("factor_d_vae", factor_d_vae, PAPER, "locatello", quantized=True, **_FACTOR),
-    Method("factor_vae", factor_vae, PAPER, "locatello", **_FACTOR),
-    Method("supervised_vae", supervised_vae, PAPER, "locatello"),
-    Method("dip_vae_i", dip_vae, PAPER, "locatello", fixed={"with_noise": False}),
-    Method("dip_vae_ii", dip_vae, PAPER, "locatello", fixed={"with_noise": True}),
-    Method("annealed_vae", annealed_vae, PAPER, "locatello"),
+    _gaussian("factor_vae", factor_vae, **_FACTOR),
+    _gaussian("supervised_vae", supervised_vae),
+    _gaussian("dip_vae_i", dip_vae, fixed={"with_noise": False}),
+    _gaussian("dip_vae_ii", dip_vae, fixed={"with_noise": True}),
+    _gaussian("annealed_vae", annealed_vae),
 )

@@ -277,8 +277,8 @@ _GAN: dict[str, Any] = {
 }
 METHODS = (
     _record("ae", ae),
-    _record("beta_vae", beta_vae),
-    _record("beta_tcvae", beta_tcvae),
+    _record("beta_vae", beta_vae, gaussian=True),
+    _record("beta_tcvae", beta_tcvae, gaussian=True),
     _record("bio_ae", bio_ae),
     _record("vq_vae", vq_vae, quantized=True),
     _record("qlae", qlae, quantized=True),

@@ -56,6 +56,9 @@ class PreparedDataset(GridDataset):
         self._records = records
         self._stored_shape = stored_shape
 
+    def _stored_first(self, n: int) -> IntArray:
+        return self.space.sources_of(self._records.stored_order()[:n])
+
     def _images_at(self, index: IntArray) -> npt.NDArray[np.uint8]:
         parts = [
             self._decode_rows(index[first : first + _CHUNK])

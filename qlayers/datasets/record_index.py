@@ -66,6 +66,11 @@ class RecordIndex:
         """Encoded pictures by position in `numbers`."""
         return [self._read(*place) for place in self._places[index].tolist()]
 
+    def stored_order(self) -> IntArray:
+        """Positions in `numbers` in the order of the files and within them."""
+        which, offset = self._places[:, 0], self._places[:, 1]
+        return np.lexsort((offset, which))
+
     def file_of(self, index: IntArray) -> Path:
         """The file that holds the first of these pictures."""
         return self.files[int(self._places[index][0, 0])]

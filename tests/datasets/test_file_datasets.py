@@ -71,6 +71,30 @@ def test_shapes3d_images_come_back_by_source(tmp_path):
         dataset.images_of([[1, 0, 0, 0, 0, 0]])
 
 
+def test_first_images_of_the_split_are_those_that_tfds_stored_first(tmp_path):
+    """TensorFlow's own reader gives the order."""
+    images = published_files.write_shapes3d(tmp_path / "3dshapes.h5", n=40)
+    dataset = _load("shapes3d", tmp_path, tmp_path / "3dshapes.h5")
+    files = sorted(map(str, (tmp_path / "data").rglob("*.tfrecord*")))
+    stored = [
+        tf.io.decode_png(
+            tf.train.Example.FromString(record)
+            .features.feature["image"]
+            .bytes_list.value[0]
+        ).numpy()
+        for record in tf.data.TFRecordDataset(files).as_numpy_iterator()
+    ]
+    sources, first = dataset.split_set(25, dtype="uint8")
+    np.testing.assert_array_equal(first, stored[:25])
+    index = dataset.space.index_of(sources)
+    np.testing.assert_array_equal(images[index], first)
+    # It is no corner of the grid, and it holds no image twice.
+    assert len(set(index)) == 25 and list(index) != list(range(25))
+    assert len(dataset.split_set(100)[0]) == 40
+    with pytest.raises(ValueError, match="no split"):
+        datasets.load("mini_shapes3d", image_size=16).split_set(3)
+
+
 def test_prepared_stream_shows_every_image_and_resumes(tmp_path):
     images = published_files.write_npz(tmp_path / "part.npz", n=30)
     dataset = _load("mpi3d", tmp_path, tmp_path / "part.npz")

@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 import models
+from experiments import explore
+from experiments.running.latents import latents_of
 from qlayers import datasets
+from qlayers.metrics import infomec
 from tests.conftest import ROOT
 from tests.experiments.reporting.browser import Browser
 
@@ -41,6 +44,22 @@ def test_page_of_shipped_models(tmp_path):
             ".map(slider => Number(slider.value))"
         )
         np.testing.assert_array_equal(places, wanted)
+
+
+def test_heat_map_is_of_what_the_card_was_scored_on():
+    """A card that was scored on samples, by another protocol, is shown so."""
+    name = "beta_vae-mini_shapes3d-32"
+    dataset = datasets.load("mini_shapes3d", image_size=32)
+    sources, images = dataset.evaluation_set(150)
+    card = models.read_card(name)
+    scored = {**card["scored_on"], "scored_as": "samples", "protocol": "tripod"}
+    model = models.load_pretrained(name)
+    latents, _ = latents_of(model, images, "samples")
+    wanted = infomec(sources, latents, discrete_latents=False, protocol="tripod")
+    shown = explore._shown(name, {**card, "scored_on": scored}, sources, images)
+    np.testing.assert_allclose(shown.info.nmi, wanted.nmi)
+    of_means = explore._shown(name, card, sources, images).info
+    assert np.abs(of_means.nmi - wanted.nmi).max() > 1e-3
 
 
 def test_unknown_model_is_named():

@@ -120,7 +120,9 @@ def test_supervision_ties_latents_to_labels():
         np.testing.assert_array_equal(codes[:, j], active[labels[:, j]])
 
 
-@pytest.mark.parametrize("kind", ["cross_entropy", "bce", "l2"])
+@pytest.mark.parametrize(
+    "kind", ["cross_entropy", "bce", "l2", "l2_sigmoid", "l2_scaled"]
+)
 def test_supervised_losses_are_summed_as_in_disentanglement_lib(kind):
     """Over images and factors: its loss of a batch grows with the batch."""
     method = "d_vae" if kind == "cross_entropy" else "supervised_vae"
@@ -147,9 +149,34 @@ def test_supervised_losses_are_summed_as_in_disentanglement_lib(kind):
         mean, target = numbers[:, :2], labels / np.array([3, 4])
         chance = 1 / (1 + np.exp(-mean))
         entropy = -target * np.log(chance) - (1 - target) * np.log(1 - chance)
-        wanted = entropy.sum() if kind == "bce" else np.square(mean - target).sum()
-    found = float(model.supervision(model.quantizer, features, labels))
+        wanted = {
+            "bce": entropy.sum(),
+            "l2": np.square(mean - target).sum(),
+            "l2_sigmoid": np.square(chance - target).sum(),
+            "l2_scaled": np.square(1.5 * mean - labels).sum(),
+        }[kind]
+    scale = 1.5 if kind == "l2_scaled" else 1.0
+    found = float(model.supervision(model.quantizer, features, labels, scale))
     assert found == pytest.approx(wanted, rel=1e-4)
+
+
+def test_scale_of_the_latents_is_learned_beside_raw_labels(tmp_path):
+    """One number, 1 at first; its gradient is that of the sum of squares."""
+    kinds = {"supervision": "l2_scaled", "supervision_reduction": "sum"}
+    model = tiny_model("supervised_vae", label_sizes=(3, 4), **kinds)
+    assert float(model.supervision_scale) == 1.0
+    labels = np.stack([np.arange(BATCH) % 3, np.arange(BATCH) % 4], axis=1)
+    mean = np.array(model.quantizer_inputs(tiny_images()), "float64")[:, :2]
+    slope = 2 * np.sum(mean * (mean - labels))
+    model.compile(keras.optimizers.SGD(1e-3), run_eagerly=True)
+    model.train_on_batch(tiny_images(), (tiny_images(), labels))
+    moved = 1.0 - 1e-3 * slope
+    assert float(model.supervision_scale) == pytest.approx(moved, rel=1e-4)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert float(again.supervision_scale) == float(model.supervision_scale)
+    plain = tiny_model("supervised_vae", label_sizes=(3, 4), supervision="l2")
+    assert len(plain.trainable_variables) == len(model.trainable_variables) - 1
 
 
 def _mixed_derivative_share(decoder, latents, step=0.1):

@@ -46,6 +46,8 @@ def test_weight_decay_that_starts_after_half_of_the_training(clip_value, run_eag
         kernel, bias = model.get_weights()
         kernels.append(float(kernel[0, 0]))
         assert bias[0] == 1.0
+    kept = optimizer.get_config()["weight_decay"]["config"]["values"]
+    assert kept == [0.0, 100.0]
     shrunk = 1 - RATE * 100
     np.testing.assert_allclose(kernels, [1, 1, shrunk, shrunk**2], rtol=1e-6)
 

@@ -168,6 +168,7 @@ _GAP_LOSS = Difference(
     "straight-through gap",
     "difference of ELBOs",
     "absolute difference of mean total losses, with the total correlation",
+    {"gap_loss": "total"},
 )
 _STREAM = Difference(
     "data order", "not said", "the same stream of images, seed 42, for all runs"

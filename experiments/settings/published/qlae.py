@@ -200,6 +200,7 @@ _SAMPLE = Difference(
     "evaluation sample",
     "10,000 i.i.d. samples",
     "the first 10,000 images of the shuffled training split",
+    {"evaluation_sample": "split"},
 )
 _BALANCED = Difference(
     "explicitness",

@@ -19,7 +19,7 @@ _LABELS = ("num_labels", "label_validation", "train_fraction")
 _PLAIN = (*_TRAINING, *_LABELS, "image_size", "log_every")
 _OPTIONS = ("encoder_options", "decoder_options", "dataset_options")
 _OPTIMIZER = ("learning_rate", "beta_1", "beta_2", "weight_decay", "clip_value")
-_SCORING = ("protocol", "psnr_variant", "scored_as")
+_SCORING = ("protocol", "psnr_variant", "scored_as", "evaluation_sample", "gap_loss")
 
 
 @dataclass(frozen=True)
@@ -172,6 +172,8 @@ class Scoring:
         dci_resamples: Half samples behind the intervals of boosted DCI.
         scored_as: How a run gets `representation`: `"auto"` if its method does so
             anyway.
+        evaluation_sample: Which images are scored.
+        gap_loss: Loss behind the straight-through gap.
     """
 
     estimators: Mapping[str, str]
@@ -187,6 +189,8 @@ class Scoring:
     scores: tuple[str, ...] = ()
     dci_resamples: int = 0
     scored_as: Literal["auto", "codes", "samples"] = "auto"
+    evaluation_sample: Literal["random", "split"] = "random"
+    gap_loss: Literal["elbo", "total"] = "elbo"
 
     def with_settings(self, settings: Mapping[str, Any]) -> "Scoring":
         """A copy with the settings changed that concern scoring."""
@@ -354,4 +358,6 @@ def scoring_recipe(scoring: Scoring) -> dict[str, Any]:
         "scores": list(scoring.scores),
         "dci_resamples": scoring.dci_resamples,
         "scored_as": scoring.scored_as,
+        "evaluation_sample": scoring.evaluation_sample,
+        "gap_loss": scoring.gap_loss,
     }

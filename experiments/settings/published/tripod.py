@@ -127,6 +127,7 @@ _SAMPLE = Difference(
     "evaluation sample",
     "10,000 samples, another set after tuning",
     "the first 10,000 images of the training split",
+    {"evaluation_sample": "split"},
 )
 
 _CHOICE = Gap("weights", "chosen from the values of table 5; which is not published.")

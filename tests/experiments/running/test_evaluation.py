@@ -8,9 +8,15 @@ import pytest
 
 import models
 from experiments.running import scoring
-from experiments.running.evaluation import Sample, evaluate_model
+from experiments.running.evaluation import (
+    Sample,
+    evaluate_model,
+    final_sample,
+    selection_sample,
+)
 from experiments.running.latents import latents_of, measure_gap
 from experiments.running.setup import load_dataset
+from experiments.settings.config import resolve
 from experiments.storage.run_directory import RunDirectory
 from qlayers.metrics import factor_vae_score, mig
 from qlayers.metrics.evaluate import FAST
@@ -166,6 +172,89 @@ def test_gap_of_categories_against_numpy(images):
     assert found.soft_loss == pytest.approx(losses[0], rel=1e-5)
     assert found.hard_loss == pytest.approx(losses[1], rel=1e-5)
     assert found.gap > 0
+
+
+def test_gap_of_total_losses_holds_the_total_correlation(images):
+    """As Friede et al.'s code takes it; the discriminator again in NumPy."""
+    model = build(
+        "factor_d_vae", reduction="mean", tc_weight=3.0, hidden_units=[6, 5], seed=0
+    )
+    pixels = images[:64] / np.float32(255)
+    logits = np.asarray(model.quantizer_inputs(pixels)).reshape(64, 4, 64)
+    values = np.linspace(-1, 1, 64)
+    weights = [
+        [np.array(v, "float64") for v in part]
+        for part in (model.discriminator.kernels, model.discriminator.biases)
+    ]
+    losses = []
+    for z in (softmax(logits) @ values, values[logits.argmax(axis=-1)]):
+        x = z
+        for depth, (kernel, bias) in enumerate(zip(*weights, strict=True)):
+            x = x @ kernel + bias
+            x = np.where(x < 0, 0.2 * x, x) if depth < 2 else x
+        outputs = np.asarray(model.decoder(z.astype("float32")))
+        losses.append(bce(pixels, outputs) + 3.0 * np.mean(x[:, 0] - x[:, 1]))
+    found = measure_gap(model, images[:64], "total")
+    assert found.soft_loss == pytest.approx(losses[0], rel=1e-4)
+    assert found.hard_loss == pytest.approx(losses[1], rel=1e-4)
+    of_elbo = measure_gap(model, images[:64])
+    assert abs(found.gap - of_elbo.gap) > 1e-4
+    plain = build("d_vae", reduction="mean")
+    # Without a discriminator there is nothing to add.
+    assert measure_gap(plain, images, "total").gap == measure_gap(plain, images).gap
+
+
+def test_gap_of_a_run_is_that_of_its_settings(images):
+    sample = Sample(np.zeros((70, 6), int), images)
+    sample.sources[:, 0] = np.arange(70) % 10
+    options = {"tc_weight": 3.0, "hidden_units": [6, 5], "seed": 0}
+    model = build("factor_d_vae", **options)
+    for kind in ("elbo", "total"):
+        config = tiny_config("factor_d_vae", gap_loss=kind)
+        found = evaluate_model(config, model, sample, metrics=("mig",))
+        wanted = measure_gap(model, images, kind).gap
+        assert found.scores["straight_through_gap/gap"] == pytest.approx(wanted)
+
+
+def test_samples_need_a_posterior(images):
+    with pytest.raises(ValueError, match="Gaussian posterior, which qlae does not"):
+        tiny_config("qlae", scored_as="samples")
+    assert tiny_config("beta_vae", scored_as="samples").scored_as == "samples"
+    with pytest.raises(ValueError, match="no Gaussian posterior"):
+        latents_of(build("qlae"), images, "samples")
+
+
+def test_methods_with_a_posterior_are_those_whose_quantizer_has_moments():
+    for name in ("beta_vae", "factor_vae", "dip_vae_i", "annealed_vae", "ae", "d_vae"):
+        has = hasattr(build(name).quantizer, "moments")
+        assert models.METHODS[name].gaussian == has, name
+
+
+def test_first_images_of_the_split_are_scored_if_asked_for():
+    class Dataset:
+        def split_set(self, n, *, dtype):
+            return f"split of {n}", dtype
+
+        def evaluation_set(self, n, *, dtype):
+            return f"set of {n}", dtype
+
+        def sample(self, n, seed, *, dtype):
+            return f"draw of {n}", dtype
+
+    settings = {"evaluation_size": 50, "test_size": 10}
+    address = "qlae:table1:qlae/shapes3d"
+    text = resolve("qlae", "shapes3d", address, settings=settings)
+    code = resolve("qlae", "shapes3d", f"{address}@code", settings=settings)
+    assert final_sample(text, Dataset()).sources == "set of 60"
+    assert selection_sample(text, Dataset()).sources == "draw of 50"
+    assert final_sample(code, Dataset()).sources == "split of 60"
+    # Their codes choose the checkpoint on the same images.
+    assert selection_sample(code, Dataset()).sources == "split of 50"
+    # What stands for the dataset has no split.
+    stand_in = resolve("qlae", "mini_shapes3d", f"{address}@code")
+    assert stand_in.evaluation_sample == "random"
+    with pytest.raises(ValueError, match="prepared files"):
+        tiny_config(evaluation_sample="split")
 
 
 def test_gap_vanishes_on_the_grid(images):

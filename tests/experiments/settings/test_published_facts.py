@@ -46,6 +46,7 @@ _QLAE_AE = {
     "reconstruction": "bce",
     "reduction": "mean",
     "evaluation_size": 10_000,
+    "evaluation_sample": "split",  # the first 10,000 of the training split
     "protocol": "qlae_code",  # k = 3, ranges of 1/8, balanced, 100 steps
 }
 # scripts/train_gan.py: num_steps counts encoder steps, five of them a generator step.
@@ -64,6 +65,9 @@ _QLAE_GAN = {
     "latent_weight": 200.0,
     "gradient_penalty_weight": 10.0,
     "value_weight": 1.0,
+    "evaluation_size": 10_000,
+    "evaluation_sample": "split",
+    "protocol": "qlae_code",
 }
 _QLAE_CODES = {
     "num_values": 10,
@@ -147,6 +151,7 @@ _TRIPOD = {
     "reduction": "mean",
     "evaluate_every": 10_000,
     "evaluation_size": 10_000,
+    "evaluation_sample": "split",
     "protocol": "tripod",
     "select": "infom",
     "psnr_variant": "uint8_overflow",
@@ -307,6 +312,7 @@ _FRIEDE = {
     "select": "last",
 }
 _FRIEDE_CODES = {
+    "gap_loss": "total",  # eval.py
     "num_values": 64,
     "interval": [-1.0, 1.0],
     "kl_weight": 1.0,
@@ -429,9 +435,10 @@ FACTS = {
 
 # Settings in which the text variant differs from the code, by paper and row.
 _STYLE = {"encoder_option variant", "decoder_option variant", "clip_value"}
-_QLAE_TEXT = _STYLE | {"beta_2", "protocol"}
+_GAN_TEXT = _STYLE | {"protocol", "evaluation_sample"}
+_QLAE_TEXT = _GAN_TEXT | {"beta_2"}
 _TRIPOD_TEXT = {"steps", "learning_rate", "beta_2", "psnr_variant"}
-_TRIPOD_TEXT |= {"clip_value", "clip_all"}
+_TRIPOD_TEXT |= {"clip_value", "clip_all", "evaluation_sample"}
 _BAYKAL_TEXT = {"encoder_option variant", "decoder_option variant", "train_fraction"}
 _FACTOR_TEXT = _BAYKAL_TEXT | {"steps", "temperature"}
 TEXT_DIFFERS = {
@@ -445,9 +452,9 @@ TEXT_DIFFERS = {
         "qlae_no_decay": _QLAE_TEXT | {"loss_reduction"},
         "vq_vae": _QLAE_TEXT,
         "vq_vae_no_decay": _QLAE_TEXT,
-        "infowgan_gp": _STYLE,
-        "ql_infowgan_gp": _STYLE | {"loss_reduction"},
-        "ql_infowgan_gp_no_decay": _STYLE | {"loss_reduction"},
+        "infowgan_gp": _GAN_TEXT,
+        "ql_infowgan_gp": _GAN_TEXT | {"loss_reduction"},
+        "ql_infowgan_gp_no_decay": _GAN_TEXT | {"loss_reduction"},
     },
     "tripod": {
         "tripod": _TRIPOD_TEXT | {"aggregate"},
@@ -470,8 +477,10 @@ TEXT_DIFFERS = {
         "factor_qvae": _FACTOR_TEXT | {"distance"},
     },
     "friede": {
-        "factor_d_vae": {"negative_slope"},
-        "factor_d_vae_masked": {"negative_slope"},
+        "d_vae": {"gap_loss"},
+        "d_vae_masked": {"gap_loss"},
+        "factor_d_vae": {"negative_slope", "gap_loss"},
+        "factor_d_vae_masked": {"negative_slope", "gap_loss"},
         "factor_vae": {"negative_slope"},
     },
     "cliff": {},
