@@ -63,4 +63,7 @@ def test_training_goes_on_as_on_the_day_it_was_saved(name):
         list(history.values()), expected["losses"], rtol=1e-4, atol=1e-6
     )
     outputs = ops.convert_to_numpy(model(expected["x"], training=False))
-    np.testing.assert_allclose(outputs, expected["outputs_after"], rtol=1e-4, atol=1e-5)
+    # Second differences over a narrow step amplify rounding, which is not the same on
+    # every processor: 7e-5 with the kernels of SSE 4.1. Steps move outputs by 0.2.
+    atol = 2e-4 if name == "normalized_hessian_lazy" else 1e-5
+    np.testing.assert_allclose(outputs, expected["outputs_after"], rtol=1e-4, atol=atol)
