@@ -27,6 +27,7 @@ SLOW = ("circles", "balls")
     "name",
     ["mini_shapes3d", *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW)],
 )
+@pytest.mark.slow
 def test_program_ends_after_its_last_line(name):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(name=name)],

@@ -77,6 +77,7 @@ os.write(2, b"a real complaint\\n")
     ("given", "enabled"),
     [(None, "True 1"), pytest.param("0", "False 0", marks=pytest.mark.slow)],
 )
+@pytest.mark.slow
 def test_onednn_unless_the_user_says_otherwise(given, enabled, monkeypatch):
     monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
     variables = {} if given is None else {"TF_ENABLE_ONEDNN_OPTS": given}

@@ -55,6 +55,7 @@ def _train(*flags):
     )
 
 
+@pytest.mark.slow
 def test_a_labelled_folder_is_trained_on_and_scored(photos, tmp_path):
     flags = (f"--data_dir={photos}", f"--workdir={tmp_path / 'run'}", *SMALL)
     done = _train("--method=qlae", *flags)

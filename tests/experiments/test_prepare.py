@@ -10,6 +10,7 @@ from tests.datasets import published_files
 from tests.experiments.test_commands import launch
 
 
+@pytest.mark.slow
 def test_prepares_once_and_says_so(tmp_path):
     file = tmp_path / "3dshapes.h5"
     images = published_files.write_shapes3d(file, n=20)

@@ -79,7 +79,9 @@ def deciding_samples(z, i, j):
 @pytest.mark.parametrize(
     "kind", ["normal", "uniform", "heavy tails", "diagonal", "clusters"]
 )
-@pytest.mark.parametrize("num_samples", [1, 65, 200])
+@pytest.mark.parametrize(
+    "num_samples", [1, 65, pytest.param(200, marks=pytest.mark.slow)]
+)
 def test_search_in_cells_finds_the_samples_of_an_exhaustive_one(kind, num_samples):
     z = many_samples(kind, num_samples)
     expected, gradient = 0.0, np.zeros(z.shape)

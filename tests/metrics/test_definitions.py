@@ -354,6 +354,7 @@ def test_sample_efficiency():
         assert result.efficiency[name] == pytest.approx(accuracy[0] / accuracy[1])
 
 
+@pytest.mark.slow
 def test_sample_efficiency_with_cross_validation():
     sources, latents = noisy((3, 4), samples=300)
     result = sample_efficiency(

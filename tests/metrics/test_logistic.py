@@ -59,6 +59,7 @@ def test_one_hot_features_with_redundant_columns():
     assert fit.loss == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_separable_with_effort():
     """Few samples have curvature left: steps must not be cut short without end.
 

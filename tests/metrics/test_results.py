@@ -416,6 +416,7 @@ class TestBadInput:
             call()
 
 
+@pytest.mark.slow
 def test_heavy_packages_are_imported_only_when_used():
     # Keras itself may load some of them, so the metrics are looked at after it.
     code = (

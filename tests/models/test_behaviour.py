@@ -99,6 +99,7 @@ def test_labels_beyond_the_categories_are_binned():
     np.testing.assert_array_equal(table[0, :4], [0, 21, 42, 63])
 
 
+@pytest.mark.slow
 def test_supervision_ties_latents_to_labels():
     labels = np.stack([np.arange(BATCH) % 3, np.arange(BATCH) % 4], axis=1)
     images = tiny_images()

@@ -176,7 +176,7 @@ def test_nan_is_an_error_in_eager_mode(case, method):
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="graphs are TensorFlow's"
 )
-@every_case
+@pytest.mark.parametrize("case", with_slow_variants(CASES))
 def test_nan_inside_a_graph_is_never_an_arbitrary_code(case):
     _check_nan_inside_a_graph(case, jit_compile=False)
 

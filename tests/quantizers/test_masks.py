@@ -81,6 +81,7 @@ def sequence_model(jit_compile):
     return model, layer
 
 
+@pytest.mark.slow
 def test_masks_of_keras_in_a_compiled_fit():
     """More padding, the same training: history, weights and what follows the layer."""
     padded, _ = padded_and_plain(4)

@@ -184,6 +184,7 @@ def quadratic_decoder():
 
 
 @pytest.mark.backends
+@pytest.mark.slow
 def test_a_random_fraction_is_unbiased():
     decoder = quadratic_decoder()
     arguments = {"num_perturbations": 50, "epsilon": 0.5}

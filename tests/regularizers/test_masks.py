@@ -65,6 +65,7 @@ def test_a_padded_batch_equals_the_unpadded_one(name):
     np.testing.assert_array_equal(outputs._keras_mask, MASK)
 
 
+@pytest.mark.slow
 def test_masks_of_keras_in_a_compiled_fit():
     """More padding, the same losses and the same gradients."""
     short = padded()

@@ -126,7 +126,9 @@ def test_the_discriminators_update_does_not_depend_on_the_encoders_loss():
     assert not np.array_equal(results["low"][1], results["high"][1])
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize(
+    "correlation", [0.5, *(pytest.param(c, marks=pytest.mark.slow) for c in (0.0, 0.9))]
+)
 def test_the_trained_estimate_is_the_gaussians_total_correlation(correlation):
     """-log(1 - rho^2) / 2, by a plain fit with one optimizer."""
     generator = np.random.default_rng(1)

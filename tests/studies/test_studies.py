@@ -206,6 +206,7 @@ def test_leaderboard(tmp_path, monkeypatch):
     assert is_picture(tmp_path / "leaderboard.png")
 
 
+@pytest.mark.slow
 def test_confirmation_takes_seeds_that_no_choice_has_seen(tmp_path, monkeypatch):
     arguments = ["--entries=AE", "--no_tune"]
     record = run_twice(leaderboard_confirmation, tmp_path, monkeypatch, *arguments)

@@ -49,6 +49,7 @@ def test_a_score_that_is_missing_now_is_off():
     assert both.difference == 0.0
 
 
+@pytest.mark.slow
 def test_a_run_is_repeated_bit_for_bit(run, tmp_path):
     again = train(tmp_path)
     assert again.metrics["scores"] == run.metrics["scores"]

@@ -58,6 +58,7 @@ def test_an_untrained_model_is_never_chosen(tmp_path, select, scores):
     assert choice.rule.best() is not None
 
 
+@pytest.mark.slow
 def test_no_checkpoint_passes_the_filter(tmp_path):
     said = []
     tiny_run(tmp_path, said.append, steps=2, psnr_threshold=99.0).run()

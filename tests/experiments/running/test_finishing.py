@@ -17,6 +17,7 @@ class Kill(BaseException):
     """Stands for a kill."""
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_before_its_pictures_makes_them(tmp_path, monkeypatch):
     config = tiny_config(steps=2, evaluate_every=2, evaluation_size=50)
 

@@ -50,6 +50,7 @@ def test_labelled_stream_resumes():
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.slow
 def test_two_replicas_learn_like_one_device(tmp_path):
     settings = {"steps": 4, "select": "last"}
     for name in ("none", "mirrored"):

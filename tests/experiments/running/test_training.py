@@ -147,6 +147,7 @@ def assert_header(text, run):
     assert rows["folder"].startswith(str(run.directory.path))
 
 
+@pytest.mark.slow
 def test_stopped_run_saves_and_continues(whole_run, tmp_path):
     run = tiny_run(tmp_path)
     log = run._log
@@ -177,6 +178,7 @@ def test_damaged_checkpoint_falls_back(whole_run, tmp_path, monkeypatch):
     assert_same_result(whole_run, tmp_path)
 
 
+@pytest.mark.slow
 def test_full_disk_keeps_the_last_good_checkpoint(tmp_path, monkeypatch):
     from experiments.storage import checkpoints
 
@@ -251,6 +253,7 @@ def _nan_at(i, images, step):
 
 
 @pytest.mark.parametrize("saves", [(5, 7, 8), pytest.param((), marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_diverged_run_keeps_the_last_good_state(tmp_path, monkeypatch, saves):
     poisoned(monkeypatch, 9)
     checkpoint_at(monkeypatch, *saves)
