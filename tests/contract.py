@@ -5,11 +5,10 @@ import pytest
 from qlayers.testing import LayerCase, case_name, check_name, contract_checks
 
 # What a variant ("vector_revived" beside "vector") goes through in the default run: its
-# own branches in a graph, and what a file holds of it. The rest is the slow run's.
+# shapes, its config and training from a file. The rest is the slow run's.
 _OF_VARIANTS = (
     "symbolic_spec_is_eager_result",
     "config_round_trip",
-    "fit_step_trains",
     "keras_file_round_trip",
 )
 # What the layers' bases do for all of them, and what takes XLA seconds a layer: a few

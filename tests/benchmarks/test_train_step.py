@@ -13,7 +13,11 @@ from qlayers.functional.standardize import standard_deviation
 torch = pytest.importorskip("torch", reason="the peer, PyTorch, is not installed")
 torch_peers = pytest.importorskip("benchmarks.torch_peers")
 
-_METHODS = [(case, m) for case in train_step.CASES for m in ("ae", case.method)]
+_METHODS = [
+    pytest.param(case, m, marks=[pytest.mark.slow] * (case.size > 32))
+    for case in train_step.CASES
+    for m in ("ae", case.method)
+]
 _SMALL = [case for case in train_step.CASES if case.size == 32]
 
 

@@ -103,6 +103,7 @@ def test_separable_classes_reach_zero():
 
 
 @pytest.mark.parametrize("features", ["scalars", "one_hot"])
+@pytest.mark.slow
 def test_default_tolerance_ends_within_a_millionth(features):
     sources, latents = noisy(values=6)
     inputs = one_hot(latents) if features == "one_hot" else latents

@@ -156,6 +156,7 @@ def test_scikit_learn_is_one_option_away(estimator):
 
 @compiled
 @pytest.mark.parametrize("values", [3, 8])
+@pytest.mark.slow
 def test_forests_of_quantized_latents_are_within_scikit_learns_spread(values):
     sources, latents = noisy((3, 4), samples=900, values=values)
     ours = [dci(sources, latents, seed=seed).scores() for seed in range(4)]

@@ -107,7 +107,7 @@ def test_every_code_is_its_own_nearest(case, data):
     np.testing.assert_array_equal(found, codes)
 
 
-@pytest.mark.parametrize("case", CASES, ids=case_name)
+@pytest.mark.parametrize("case", with_slow_variants(CASES))
 @quick
 @given(data=st.data())
 def test_extreme_inputs_give_finite_outputs(case, data):

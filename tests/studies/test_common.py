@@ -86,6 +86,7 @@ def finished(tmp_path_factory):
     return study, trials, study.run(trials)
 
 
+@pytest.mark.slow
 def test_runs_are_those_of_a_sweep(finished):
     _, trials, runs = finished
     assert [run.path.name for run in runs] == [trial.name for trial in trials]
