@@ -3,6 +3,11 @@
     python -m experiments.sweep --methods=ae,qlae --seeds=0,1,2 --workdir=runs/study
     python -m experiments.sweep --methods=qlae --grid=weight_decay=0.01,0.1 \\
         --seeds=0,1 --workdir=runs/decay --engine=ray
+    python -m experiments.sweep --reproduce=friede:table1:factor_d_vae/dsprites \\
+        --seeds=0,1,2 --workdir=runs/friede
+
+The last trains a published row with every value that its cells sum over, here the six
+weights of the total correlation.
 
 The same command again runs what is not finished. A trial that fails is tried once
 more; the others go on. Ctrl-C stops all trials, which save their state first. Flags
@@ -21,8 +26,11 @@ from experiments.settings.choices import ENGINES
 from experiments.settings.command_line import define_workdir, launch
 from experiments.settings.names import dataset_names
 from experiments.settings.run_flags import (
+    define_reproduce_flags,
     define_run_flags,
     described_methods,
+    list_of_rows,
+    row_from_flags,
     settings_from_flags,
 )
 
@@ -31,6 +39,7 @@ if TYPE_CHECKING:
 
 FLAGS = flags.FLAGS
 define_run_flags(with_names=False)
+define_reproduce_flags()
 for module in (run_flags, command_line):
     flags.adopt_module_key_flags(module)  # so that --help lists them
 flags.DEFINE_list("methods", ["qlae"], f"What to train.{described_methods()}")
@@ -60,16 +69,29 @@ flags.DEFINE_bool("dry_run", False, "List the trials and stop.")
 
 def main(arguments: Sequence[str]) -> int | None:
     from experiments.sweeps.engines import check_engine
-    from experiments.sweeps.plan import parse_grid, parse_seeds, plan_sweep
+    from experiments.sweeps.plan import (
+        grid_of_row,
+        parse_grid,
+        parse_seeds,
+        plan_sweep,
+    )
     from experiments.sweeps.run_sweep import run_sweep
 
     settings, hyperparameters = settings_from_flags(FLAGS)
+    if FLAGS.reproduce == "list":
+        print(list_of_rows())
+        return None
+    row, profile = row_from_flags(FLAGS, "methods")
+    methods, datasets, grid = FLAGS.methods, FLAGS.datasets, {}
+    if row is not None:
+        methods, grid = [row.method], grid_of_row(row)
+        datasets = FLAGS.datasets if FLAGS["datasets"].present else [row.dataset]
     trials = plan_sweep(
-        FLAGS.methods,
-        FLAGS.datasets,
+        methods,
+        datasets,
         parse_seeds(FLAGS.seeds),
-        parse_grid(FLAGS.grid),
-        profile=FLAGS.profile,
+        {**grid, **parse_grid(FLAGS.grid)},
+        profile=profile,
         settings=settings,
         hyperparameters=hyperparameters,
     )

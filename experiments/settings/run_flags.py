@@ -11,7 +11,12 @@ from experiments.settings.names import (
     method_names,
     methods_by_paper,
 )
-from experiments.settings.published import find, profile_of, published_rows
+from experiments.settings.published import (
+    PublishedRow,
+    find,
+    profile_of,
+    published_rows,
+)
 from experiments.settings.published.record import Variant
 
 _HYPERPARAMETERS = {
@@ -214,19 +219,33 @@ def recipe_from_flags(values: Any) -> tuple[str, str, str]:
     Args:
         values: absl's `FLAGS`.
     """
+    row, profile = row_from_flags(values, "method")
+    if row is None:
+        return values.method, values.dataset, profile
+    assert row.method is not None and row.dataset is not None
+    # Another dataset is allowed if the row's settings suit it.
+    dataset = values.dataset if values["dataset"].present else row.dataset
+    return row.method, dataset, profile
+
+
+def row_from_flags(values: Any, method_flag: str) -> tuple[PublishedRow | None, str]:
+    """The row of --reproduce, or None, and the profile.
+
+    Args:
+        values: absl's `FLAGS`.
+        method_flag: Name of the flag that names methods, which the row sets.
+    """
     if values.reproduce is None:
         if values["variant"].present:
             raise ValueError("--variant needs --reproduce.")
-        return values.method, values.dataset, values.profile
+        return None, values.profile
     row = find(values.reproduce)
-    if row.missing is not None or row.method is None or row.dataset is None:
+    if row.missing is not None:
         raise ValueError(f"{row.address} is {row.status}.")
-    for name, same in (("method", row.method), ("profile", None)):
-        if values[name].present and getattr(values, name) != same:
+    for name, same in ((method_flag, row.method), ("profile", None)):
+        if values[name].present and getattr(values, name) not in (same, [same]):
             raise ValueError(f"--reproduce sets the {name}: leave out --{name}.")
-    # Another dataset is allowed if the row's settings suit it.
-    dataset = values.dataset if values["dataset"].present else row.dataset
-    return row.method, dataset, profile_of(row.address, values.variant)
+    return row, profile_of(row.address, values.variant)
 
 
 def list_of_rows() -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments.settings.config import RunConfig, resolve
 from experiments.settings.hyperparameters import parse_value
+from experiments.settings.published import PublishedRow
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,26 @@ def parse_grid(texts: Sequence[str]) -> dict[str, list[Any]]:
             raise ValueError(f"Expected name=value,value,... and received {text!r}.")
         grid[name] = [parse_value(value) for value in values.split(",")]
     return grid
+
+
+def grid_of_row(row: PublishedRow) -> dict[str, list[Any]]:
+    """Hyperparameters that a published row's cells sum over or were chosen from.
+
+    Args:
+        row: A row that can be trained.
+
+    Example:
+
+    ```python
+    grid_of_row(find("friede:table1:factor_d_vae/dsprites"))
+    # {"tc_weight": [10.0, 20.0, 30.0, 40.0, 50.0, 100.0]}
+    ```
+    """
+    from models import METHODS
+
+    assert row.method is not None
+    known = METHODS[row.method].hyperparameters()
+    return {name: list(values) for name, values in row.grid.items() if name in known}
 
 
 def parse_seeds(texts: Sequence[str]) -> list[int]:

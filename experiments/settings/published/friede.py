@@ -177,14 +177,22 @@ _STREAM = Difference(
 _SWEEP = Gap(
     "gamma",
     "the cell is a median over six values of gamma, inferred from Locatello et al. "
-    "2019; a run has one (30).",
+    "2019; a run has one (30), `experiments.sweep --reproduce` trains all.",
 )
-_ONE_BETA = Gap("beta", "the cell is a median over six values of beta; a run has one.")
+_ONE_BETA = Gap(
+    "beta",
+    "the cell is a median over six values of beta; a run has one, `experiments.sweep "
+    "--reproduce` trains all.",
+)
 _ONE_LAMBDA = Gap(
-    "lambda", "the cell is a median over six weights of the covariances; a run has one."
+    "lambda",
+    "the cell is a median over six weights of the covariances; a run has one, "
+    "`experiments.sweep --reproduce` trains all.",
 )
 _ONE_CAPACITY = Gap(
-    "capacity", "the cell is a median over six capacities; a run has one."
+    "capacity",
+    "the cell is a median over six capacities; a run has one, `experiments.sweep "
+    "--reproduce` trains all.",
 )
 _LABELS = Gap(
     "labels",

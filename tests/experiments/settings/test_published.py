@@ -24,7 +24,8 @@ from experiments.settings.published.record import Cell
 from experiments.settings.published.registry import home
 from experiments.settings.published.tables import parse_cell
 from experiments.settings.recipes import recipe
-from experiments.settings.run_flags import recipe_from_flags
+from experiments.settings.run_flags import recipe_from_flags, row_from_flags
+from experiments.sweeps.plan import grid_of_row, plan_sweep
 from models import METHODS
 from qlayers import datasets
 
@@ -292,6 +293,7 @@ class _Flags(dict):
 
     def __init__(self, **given):
         values = {"method": "qlae", "dataset": "mini_shapes3d", "profile": "paper"}
+        values |= {"methods": ["qlae"]}
         values |= {"reproduce": None, "variant": "text"}
         super().__init__(
             (name, SimpleNamespace(present=name in given)) for name in values
@@ -313,6 +315,27 @@ def test_flags_of_reproduce():
     ):
         with pytest.raises(ValueError, match=message):
             recipe_from_flags(_Flags(**wrong))
+
+
+def test_a_sweep_trains_all_values_that_a_row_sums_over():
+    row = find("friede:table1:factor_d_vae/dsprites")
+    grid = grid_of_row(row)
+    assert grid == {"tc_weight": [10, 20, 30, 40, 50, 100]}
+    trials = plan_sweep([row.method], [row.dataset], [0, 1], grid, profile=row.address)
+    assert len(trials) == 12
+    weights = [trial.config.hyperparameters["tc_weight"] for trial in trials]
+    assert sorted(set(weights)) == grid["tc_weight"]
+    for trial in trials:
+        (found,) = compare_with_papers(trial.config, ["mig/mig"])
+        assert found.cells["mig/mig"].value == 0.217
+    # The number of labels is a setting, not a hyperparameter.
+    labelled = grid_of_row(find("friede:table7:d_vae/dsprites"))
+    assert labelled.keys() == {"supervision_weight"}
+    values = {"methods": ["factor_d_vae"], "reproduce": row.address, "variant": "code"}
+    found, profile = row_from_flags(_Flags(**values), "methods")
+    assert (found, profile) == (row, f"{row.address}@code")
+    with pytest.raises(ValueError, match="leave out --methods"):
+        row_from_flags(_Flags(**{**values, "methods": ["ae"]}), "methods")
 
 
 def test_code_changes_only_what_it_names():
