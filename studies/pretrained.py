@@ -39,6 +39,12 @@ METHODS: dict[str, dict[str, Any]] = {
     "tripod": {"nhp_weight": 1e-4},
     "beta_vae": {"beta": 1.0},
     "vq_vae": {"weight_decay": 1e-3},
+    "beta_tcvae": {"beta": 10.0},
+    "bio_ae": {"activity_weight": 1e-2},
+    "qlae_global": {"weight_decay": 0.3},
+    "tripod_naive": {"hessian_weight": 1e-4},
+    "cliff": {"cliff_weight": 1.0},
+    "hfs": {"hfs_weight": 1.0},
 }
 SETTINGS: dict[str, Any] = {
     "steps": 2_500,
