@@ -7,7 +7,8 @@
    autoencoder whose encoder gives the decoder its latents directly. Goal: a ratio of
    at most 1.05.
 2. How fast is it on its own? Forward and backward against the layer of the same name
-   in vector-quantize-pytorch on PyTorch. Goal: a ratio of at most 1.
+   in vector-quantize-pytorch on PyTorch. Goal: a ratio of at most 1. The codes of
+   inputs and the values of codes, without a gradient, likewise.
 
 Both sides get two threads. `ratio` is ours over theirs, the median over interleaved
 repeats, `best_ratio` that of the fastest repeats. Memory is by how much twenty steps,
@@ -146,6 +147,9 @@ def _shapes() -> dict[str, tuple[int, ...]]:
         "vq (64, 16 x 64)": (64, 16 * 64),
         "vq, averages + rotation (64, 16 x 64)": (64, 16 * 64),
         "vq, cosine averages (64, 16 x 64)": (64, 16 * 64),
+        "vq, averages after k-means (64, 16 x 64)": (64, 16 * 64),
+        "codes of vq (64, 16 x 64)": (64, 16 * 64),
+        "lookup of vq (64, 16 x 64)": (64, 16),
         "residual vq, 4 steps (64, 16 x 64)": (64, 16 * 64),
         "residual fsq, 4 steps (4096, 6)": (4096, 6),
         "lfq (4096, 10)": (4096, 10),
@@ -154,8 +158,8 @@ def _shapes() -> dict[str, tuple[int, ...]]:
 
 
 # The options of our vector quantizer for what the peer does in the same case.
-_BY_LOSS = {"init": "uniform", "revive_after": None, "codebook_update": "gradient"}
-_BY_AVERAGES = {**_BY_LOSS, "codebook_update": "moving_average", "decay": 0.8}
+_BY_LOSS = {"revive_after": None, "codebook_update": "gradient", "init": "uniform"}
+_BY_AVERAGES = {"revive_after": None, "codebook_update": "moving_average", "decay": 0.8}
 
 
 def _our_layer(case: str, **kwargs: Any) -> Any:
@@ -171,10 +175,17 @@ def _our_layer(case: str, **kwargs: Any) -> Any:
             12, squash="sigmoid", **kwargs
         ),
         "vq": lambda: vectors(**_BY_LOSS),
-        "vq, averages + rotation": lambda: vectors(**_BY_AVERAGES, gradient="rotation"),
-        "vq, cosine averages": lambda: vectors(**_BY_AVERAGES, similarity="cosine"),
+        "vq, averages + rotation": lambda: vectors(
+            **_BY_AVERAGES, init="uniform", gradient="rotation"
+        ),
+        "vq, cosine averages": lambda: vectors(
+            **_BY_AVERAGES, init="uniform", similarity="cosine"
+        ),
+        "vq, averages after k-means": lambda: vectors(**_BY_AVERAGES, init="data"),
+        "codes of vq": lambda: qlayers.Codes(vectors(**_BY_LOSS)),
+        "lookup of vq": lambda: qlayers.Lookup(vectors(**_BY_LOSS)),
         "residual vq, 4 steps": lambda: qlayers.ResidualQuantizer(
-            [vectors(**_BY_AVERAGES) for _ in range(4)]
+            [vectors(**_BY_AVERAGES, init="uniform") for _ in range(4)]
         ),
         "residual fsq, 4 steps": lambda: qlayers.ResidualQuantizer(
             [
@@ -192,6 +203,8 @@ def our_step(case: str, jit_compile: bool, **kwargs: Any) -> timing.Side:
     """Forward and backward of our layer, gradients to inputs and codebook."""
     import tensorflow as tf
 
+    if _is_view(case):
+        return _our_view(case, jit_compile)
     x = tf.constant(_rng.normal(size=_shapes()[case]).astype("float32"))
     layer = _our_layer(case, **kwargs)
     layer.build(x.shape)
@@ -206,6 +219,43 @@ def our_step(case: str, jit_compile: bool, **kwargs: Any) -> timing.Side:
         return tape.gradient(loss, [x, *variables])
 
     return lambda: step(x)[0].numpy()
+
+
+def _is_view(case: str) -> bool:
+    """Whether a case is about codes or values alone, without a gradient."""
+    return case.startswith(("codes of", "lookup of"))
+
+
+def _our_view(case: str, jit_compile: bool) -> timing.Side:
+    """The codes of inputs, or the values of codes."""
+    import tensorflow as tf
+
+    shape = _shapes()[case]
+    if case.startswith("codes"):
+        inputs = tf.constant(_rng.normal(size=shape).astype("float32"))
+    else:
+        inputs = tf.constant(_rng.integers(0, 512, size=shape).astype("int32"))
+    layer = _our_layer(case)
+    layer.build(inputs.shape)
+    view = tf.function(layer, jit_compile=jit_compile)
+    return lambda: view(inputs).numpy()
+
+
+def _their_view(case: str) -> timing.Side:
+    """The same of the peer, which finds codes by its whole forward pass."""
+    import torch
+
+    layer = _their_layer("vq (").eval()
+    x = torch.tensor(_rng.normal(size=(64, 16, 64)).astype("float32"))
+    codes = torch.tensor(_rng.integers(0, 512, size=(64, 16)))
+
+    @torch.no_grad()
+    def view() -> Any:
+        if case.startswith("codes"):
+            return layer(x)[1]
+        return layer.get_output_from_indices(codes)
+
+    return view
 
 
 def _their_layer(case: str) -> Any:
@@ -232,6 +282,10 @@ def _their_layer(case: str) -> Any:
         "vq, cosine averages": lambda: vqp.VectorQuantize(
             **vectors, use_cosine_sim=True, rotation_trick=False
         ),
+        # What the k-means of the first call costs is not measured.
+        "vq, averages after k-means": lambda: vqp.VectorQuantize(
+            **vectors, kmeans_init=True, rotation_trick=False
+        ),
         "residual vq, 4 steps": lambda: vqp.ResidualVQ(
             **vectors, num_quantizers=4, rotation_trick=False
         ),
@@ -250,6 +304,8 @@ def their_step(case: str) -> timing.Side:
     """Forward and backward of the peer's layer."""
     import torch
 
+    if _is_view(case):
+        return _their_view(case)
     shape = _shapes()[case]
     if "vq" in case:
         shape = (64, 16, 64)
@@ -279,6 +335,16 @@ OUR_VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
+def our_variants(case: str) -> dict[str, dict[str, Any]]:
+    """How our side of a case is run. Codes and values alone are never counted."""
+    is_view = _is_view(case)
+    return {
+        name: options
+        for name, options in OUR_VARIANTS.items()
+        if not (is_view and "track_usage" in options)
+    }
+
+
 def against_peer(cases: Sequence[str] | None = None) -> list[timing.Row]:
     """Ratio of forward + backward to vector-quantize-pytorch, and peak memory.
 
@@ -288,11 +354,12 @@ def against_peer(cases: Sequence[str] | None = None) -> list[timing.Row]:
     rows = []
     module = "benchmarks.quantizers"
     for case in cases or _shapes():
-        sides = {name: our_step(case, **kw) for name, kw in OUR_VARIANTS.items()}
+        variants = our_variants(case)
+        sides = {name: our_step(case, **kw) for name, kw in variants.items()}
         peer = "vector-quantize-pytorch"
         times = timing.measure({**sides, peer: their_step(case)}, repeats=25)
         their_memory = timing.peak_memory_of(module, f"{peer}|{case}")
-        for name in OUR_VARIANTS:
+        for name in variants:
             rows.append(
                 timing.compared(
                     case,
