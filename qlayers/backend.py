@@ -110,7 +110,7 @@ def count_integers(x: Tensor, size: int) -> Tensor:
     if keras.backend.backend() == "tensorflow" and not isinstance(x, keras.KerasTensor):
         import tensorflow as tf
 
-        # Four times as fast as adding up ones by segments, which other backends do.
+        # One operation instead of ones and their sums by segments.
         no_weights = tf.zeros((0,), "float32")
         return tf.raw_ops.Bincount(arr=x, size=size, weights=no_weights)
     ones = ops.ones_like(x, dtype="float32")
