@@ -144,8 +144,9 @@ def evaluate_model(
         results["straight_through_gap"] = measure_gap(
             model, gap_images, config.gap_loss
         )
-    if hasattr(model.quantizer, "sizes"):
-        results["sizes"] = SizesResult.of(model.quantizer.sizes())
+    sizes = getattr(model.quantizer, "sizes", None)
+    if sizes is not None:
+        results["sizes"] = SizesResult.of(sizes())
     if labelled is not None and len(labelled):
         results["label_validation"] = validate_labels(model, labelled)
     return Evaluation.of(results, latents)
