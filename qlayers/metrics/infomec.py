@@ -143,8 +143,9 @@ def infomec(
         discrete_latents: True if latents take few values. Pass codes or
             `lookup(codes)`, not straight-through outputs: rounding splits codes.
         protocol: `"paper"` is the text: k=3; inactive below 1/8 of the largest
-            range; latents enter explicitness as standardised scalars (integer codes
-            one-hot, as the authors' VQ-VAE indices did); unweighted fit.
+            range (integer codes: if constant, since they are names without an order);
+            latents enter explicitness as standardised scalars (integer codes one-hot,
+            as the authors' VQ-VAE indices did); unweighted fit.
             `"standalone"` is the authors' published function: k=10; inactive at or
             below 1/20 of the largest range (continuous) or at range 0 (discrete);
             discrete latents one-hot; balanced class weights. `"tripod"` is the same
@@ -384,6 +385,8 @@ class _Scorer:
                 return spread > rules.discrete_absolute
             fraction = rules.discrete_fraction
         if self.protocol == "paper":
+            if self.discrete_latents and _are_codes(sample):
+                return spread > 0  # the range of numbers that name codes says nothing
             # The text calls a latent inactive *below* the threshold.
             return (spread >= fraction * spread.max()) & (spread > 0)
         return spread > fraction * spread.max()
@@ -391,8 +394,7 @@ class _Scorer:
     def _features(self, sample: Sample) -> str:
         if self.features != "auto":
             return self.features
-        codes = sample.latents.dtype.kind in "iu"
-        expand = self.discrete_latents and (self.rules.one_hot or codes)
+        expand = self.discrete_latents and (self.rules.one_hot or _are_codes(sample))
         return "one_hot" if expand else "scalars"
 
     def _settings(self, sample: Sample) -> dict[str, Any]:
@@ -449,6 +451,11 @@ def _spread_out(values: FloatArray, mask: BoolArray) -> FloatArray:
 def _mean(values: FloatArray) -> float:
     known = values[np.isfinite(values)]
     return float(known.mean()) if len(known) else 0.0
+
+
+def _are_codes(sample: Sample) -> bool:
+    """Whether latents are indices of codes, in no order, rather than values."""
+    return sample.latents.dtype.kind in "iu"
 
 
 def _notes(used: FloatArray, active: BoolArray, varying: BoolArray) -> list[str]:

@@ -434,6 +434,19 @@ def test_model_agreement_by_lasso():
     assert result.model_scores[1] == pytest.approx(result.pairwise[0, 1])
 
 
+def test_names_of_codes_do_not_matter():
+    """A latent that uses two neighbouring indices of 512 is as active as any other."""
+    generator = np.random.default_rng(5)
+    sources = generator.integers(0, 2, size=(600, 2))
+    names = np.array([[0, 511], [255, 256]])
+    codes = names[[0, 1], sources]
+    found = infomec(sources, codes, discrete_latents=True)
+    renamed = infomec(sources, 511 - 3 * sources, discrete_latents=True)
+    assert found.active.tolist() == [True, True]
+    assert found.scores() == renamed.scores()
+    assert found.compactness == pytest.approx(1.0, abs=0.02)
+
+
 def _sklearn_explicitness(features, labels, max_steps):
     """The public codes' fit, written out: balanced, unpenalised, stopped early."""
     from sklearn.linear_model import LogisticRegression
