@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 
 from experiments.running.training_loop import FINISHED
 from experiments.storage.checkpoints import CheckpointStore
@@ -27,6 +28,7 @@ def sized_run(folder):
     return tiny_run(folder, method="self_sizing", hyperparameters=SIZING)
 
 
+@pytest.mark.slow  # other methods resume in the default run
 def test_a_run_that_sizes_itself_resumes_bit_for_bit(tmp_path, monkeypatch):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert sized_run(whole).run() == FINISHED
