@@ -79,6 +79,7 @@ def train(method: str, dataset: Any, steps: int, seed: int) -> Any:
     import keras
 
     import models
+    from experiments.running.progress import Progress
 
     keras.utils.set_random_seed(seed)
     model = models.build(
@@ -86,7 +87,12 @@ def train(method: str, dataset: Any, steps: int, seed: int) -> Any:
     )
     model.compile()
     stream = dataset.as_tf_dataset(BATCH_SIZE, seed)
-    model.fit(stream, steps_per_epoch=steps, epochs=1, shuffle=False)
+    # Keras's own bar fills a log file with control characters.
+    progress = Progress(steps, BATCH_SIZE)
+    line = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: progress.update(batch + 1, logs)
+    )
+    model.fit(stream, steps_per_epoch=steps, shuffle=False, verbose=0, callbacks=[line])
     return model
 
 

@@ -16,6 +16,8 @@ def test_two_runs_are_equal_to_the_last_bit(tmp_path):
         flags = ["--steps=30", "--eval_images=400", f"--output={folder}"]
         code, output, errors = launch("demo", *flags)
         assert code == 0, errors
+        assert not re.search(r"[\b\r\x1b]", output)  # a log file stays readable
+        assert "step 30/30" in output
         tables.append(re.findall(r"^(?:ae|qlae) .*dB$", output, re.MULTILINE))
         files.append({path.name: path.read_bytes() for path in folder.iterdir()})
     assert len(tables[0]) == 2
