@@ -56,7 +56,7 @@ def test_shipped_files_are_those_of_their_cards():
             "model.weights.h5",
         ]
     whole = sum(file.stat().st_size for file in SHIPPED.rglob("*") if file.is_file())
-    assert whole <= 5_500_000
+    assert whole <= 8_000_000  # what every clone carries
 
 
 def check_scores(name, metrics):
