@@ -92,13 +92,16 @@ def _table(rows: list[PublishedRow]) -> Iterator[str]:
     yield ""
 
 
+def _listed(title: str, items: Iterable[str]) -> Iterator[str]:
+    """A title and a list below it; nothing if the list is empty."""
+    lines = [f"- {item}" for item in items]
+    if lines:
+        yield from (f"{title}:", "", *lines, "")
+
+
 def _other_tables(tables: dict[str, str]) -> Iterator[str]:
-    if not tables:
-        return
-    yield "Tables without results:"
-    yield ""
-    yield from (f"- {name}: {text}." for name, text in tables.items())
-    yield ""
+    items = (f"{name}: {text}." for name, text in tables.items())
+    return _listed("Tables without results", items)
 
 
 def _searched(rows: list[PublishedRow]) -> Iterator[str]:
@@ -111,22 +114,14 @@ def _searched(rows: list[PublishedRow]) -> Iterator[str]:
             chosen = f"{row.dataset} {row.recipe()[name]:g}"
             if chosen not in found.setdefault(key, []):
                 found[key].append(chosen)
-    if not found:
-        return
-    yield "Searched (`experiments.sweep --grid=name=value,...`), and chosen:"
-    yield ""
-    yield from (f"- {key}: {', '.join(chosen)}." for key, chosen in found.items())
-    yield ""
+    title = "Searched (`experiments.sweep --grid=name=value,...`), and chosen"
+    items = (f"{key}: {', '.join(chosen)}." for key, chosen in found.items())
+    return _listed(title, items)
 
 
 def _gaps(title: str, gaps: Iterable[Gap]) -> Iterator[str]:
-    unique = list(dict.fromkeys(gaps))
-    if not unique:
-        return
-    yield f"{title}:"
-    yield ""
-    yield from (f"- *{gap.name}*: {gap.text}" for gap in unique)
-    yield ""
+    unique = dict.fromkeys(gaps)
+    return _listed(title, (f"*{gap.name}*: {gap.text}" for gap in unique))
 
 
 def _code(rows: list[PublishedRow]) -> Iterator[str]:
