@@ -72,9 +72,9 @@ def _alternate(
 ) -> tuple[dict[str, list[float]], list[float]]:
     """Seconds a step of both sides, and training times between checkpoints."""
     from experiments.running.progress import Progress
-    from experiments.running.strategies import make_step
+    from experiments.running.training_step import TrainingStep
 
-    train, read = make_step(model, None)
+    step = TrainingStep(model)
     loop.guard.begin(loop.step)
     gaps: list[float] = []
     times: dict[str, list[float]] = {"plain": [], "logged": []}
@@ -90,7 +90,7 @@ def _alternate(
         loop._saved_time = time.monotonic() - since_checkpoint
         for _ in range(_STEPS):
             saved = loop._saved_time
-            loop.advance(train, read, batches, progress)
+            loop.advance(step, batches, progress)
             if loop._saved_time != saved:
                 gaps.append(loop._saved_time - saved)
         since_checkpoint = time.monotonic() - loop._saved_time

@@ -16,8 +16,8 @@ class SelfSizingModel(LatentModel):
     """An autoencoder whose quantizer loses values and latents that are not needed.
 
     A loop of its own calls `make_adaptation(images)` once and the function that it
-    returns after each step. In `fit`, pass `model.size_adaptation(images)` as a
-    callback. All state is in the quantizer's weights, so that a run resumes.
+    returns every `adapt_every` steps. In `fit`, pass `model.size_adaptation(images)`
+    as a callback. All state is in the quantizer's weights, so that a run resumes.
 
     Args:
         assembly: Parts with a `SelfSizingQuantizer`.
@@ -50,6 +50,11 @@ class SelfSizingModel(LatentModel):
         super().__init__(assembly, **options)
         self.adaptation_size = adaptation_size
         self._adaptation_options = dict(adaptation)
+
+    @property
+    def adapt_every(self) -> int:
+        """Training steps between two looks."""
+        return self._adaptation_options["every_n_steps"]
 
     def size_adaptation(self, images: np.ndarray) -> SizeAdaptation:
         """The callback that adapts this model.

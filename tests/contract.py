@@ -55,6 +55,8 @@ def with_slow_variants(cases: list[LayerCase]) -> list:
 
 
 def _is_for_the_slow_run(case: LayerCase, check: str, cases: list[LayerCase]) -> bool:
+    if check == "steps_per_execution":
+        return case.name != "latent"
     if is_variant(case, cases):
         return check not in _OF_VARIANTS
     return case.name not in _REPRESENTATIVES.get(check, (case.name,))

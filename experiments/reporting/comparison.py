@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.settings.config import RunConfig, resolve
+from experiments.settings.config import OPERATIONAL, RunConfig, resolve
 from experiments.settings.published import (
     PAPERS,
     Cell,
@@ -28,10 +28,8 @@ _NOT_COMPARED = (
     "strategy",
     "jit",
     "deterministic",
-    "data_dir",
-    "checkpoint_seconds",
-    "threads",
     "hyperparameters",
+    *OPERATIONAL,
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.reporting.comparison import Comparison, compare_with_papers
-from experiments.settings.config import RunConfig
+from experiments.settings.config import OPERATIONAL, RunConfig
 from experiments.settings.scores import COLUMNS
 from experiments.storage.run_directory import RunDirectory
 from models import METHODS
@@ -18,7 +18,7 @@ from qlayers.files import DamagedFileError
 
 # Runs that differ in these alone belong together: where the settings come from, or what
 # does not change the result.
-_NO_SETTING = ("seed", "profile", "data_dir", "threads", "checkpoint_seconds")
+_NO_SETTING = ("seed", "profile", *OPERATIONAL)
 
 
 @dataclass(frozen=True)

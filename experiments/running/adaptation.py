@@ -16,7 +16,7 @@ _SEED = 20240419
 def adaptation(
     config: RunConfig, model: LatentModel, dataset: FactorDataset
 ) -> Callable[[int], Any]:
-    """What the loop calls after each step; nothing, for most methods.
+    """What the loop calls every `adapt_every` steps; nothing, for most methods.
 
     A model that adapts has `adaptation_size`, the number of images it wants to look
     at, and `make_adaptation(images)`, which returns a function of the step.
@@ -31,3 +31,8 @@ def adaptation(
         return lambda step: None
     _, images = dataset.sample(model.adaptation_size, _SEED, dtype=image_dtype(config))
     return make(to_unit_range(images))
+
+
+def adapt_every(model: LatentModel) -> int:
+    """Steps between two calls of the model's adaptation; 0 if it has none."""
+    return getattr(model, "adapt_every", 0)

@@ -1,6 +1,5 @@
 """Training on several devices or machines with `tf.distribute`."""
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -60,34 +59,3 @@ def distribute(stream: tf.data.Dataset, strategy: tf.distribute.Strategy | None)
         return stream.flat_map(slices)
 
     return strategy.distribute_datasets_from_function(part)
-
-
-def make_step(
-    model: Any, strategy: tf.distribute.Strategy | None
-) -> tuple[Callable[[Any], Any], Callable[[Any], dict[str, Any]]]:
-    """How to train one step, and how to read the running means after it.
-
-    Keras's own step returns what the first replica saw, and fails with several workers
-    (it reduces scalars along an axis). Here the means are read from the variables,
-    summed over all replicas, and only when they are wanted.
-
-    Args:
-        model: Compiled model.
-        strategy: The strategy that it was built under.
-
-    Returns:
-        `(step, read)`: `step(iterator)` trains, `read(what step returned)` gives the
-        loss terms.
-    """
-    if strategy is None:
-        model.make_train_function()
-        return model.train_function, lambda logs: logs
-
-    @tf.function
-    def step(iterator: Any) -> None:
-        strategy.run(
-            tf.autograph.experimental.do_not_convert(model.train_step),
-            args=(next(iterator),),
-        )
-
-    return step, lambda _: model.get_metrics_result()

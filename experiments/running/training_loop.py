@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.running.progress import Progress
-from experiments.running.strategies import make_step
+from experiments.running.training_step import Rows, TrainingStep
 from experiments.settings.config import RunConfig
 from experiments.storage.checkpoints import (
     CheckpointStore,
@@ -40,9 +40,10 @@ class Hooks:
         stopping: Whether to stop after the current step.
         flush: Writes what must be on disk before a checkpoint; may raise an OSError.
         report: Called with a line of text for the user.
-        adapt: Called with the step after each one: a method that changes its model
-            itself does it here. Nothing but the model, the step and the settings may
-            decide, so that a run resumes.
+        adapt: Called with the step, every `adapt_every` steps: a method that changes
+            its model itself does it here. Nothing but the model, the step and the
+            settings may decide, so that a run resumes.
+        adapt_every: Steps between two calls of `adapt`; 0 for a method that needs none.
     """
 
     log: Callable[[int, dict[str, float]], None]
@@ -51,6 +52,7 @@ class Hooks:
     report: Callable[[str], None] = print
     flush: Callable[[], None] = lambda: None
     adapt: Callable[[int], None] = lambda step: None
+    adapt_every: int = 0
 
 
 class TrainingLoop:
@@ -133,24 +135,24 @@ class TrainingLoop:
         config = self.config
         progress = Progress(config.steps, config.batch_size, start=self.step)
         iterator = iter(batches)
-        train, read = make_step(self.model, self.strategy)
+        step = TrainingStep(self.model, self.strategy, config.steps_per_call)
         self.guard.begin(self.step)
         if self.step == 0 and self._saved_step < 0:
             self.hooks.evaluate(0)
         self._saved_time = time.monotonic()
         while self.step < config.steps:
-            outcome = self.advance(train, read, iterator, progress)
+            outcome = self.advance(step, iterator, progress)
             if outcome is not None:
                 return outcome
         return FINISHED
 
     def advance(
-        self, train: Any, read: Any, iterator: Any, progress: Progress
+        self, step: TrainingStep, iterator: Any, progress: Progress
     ) -> str | None:
-        """Takes one step and does what is due after it.
+        """Takes the steps of one call and does what is due after them.
 
         Args:
-            train, read: The two functions that `make_step` returned.
+            step: Trains the model.
             iterator: Iterator over batches.
             progress: Line that the user sees.
 
@@ -158,15 +160,17 @@ class TrainingLoop:
             Why the run ends here, or None if it does not.
         """
         config = self.config
-        logs = train(iterator)
-        self.step += 1
+        count = self._steps_of_call()
+        rows = step.train(iterator, count)
+        self.step += count
         finished = self.step >= config.steps
-        row = self.step % config.log_every == 0 or finished
-        if not self._is_good(read, logs, row):
+        logs = self.step % config.log_every == 0 or finished
+        if not self._is_good(step, rows, logs):
             return self._end_with_good_state()
-        self.hooks.adapt(self.step)
-        if row:
-            self._log(read(logs), progress)
+        if self.hooks.adapt_every and self.step % self.hooks.adapt_every == 0:
+            self.hooks.adapt(self.step)
+        if logs:
+            self._log(step.means(), progress)
         if self.step % config.evaluate_every == 0 or finished:
             self.hooks.evaluate(self.step)
             progress.restart_clock()
@@ -178,11 +182,24 @@ class TrainingLoop:
             self.patience.insist(self._write_last)
         return STOPPED if stopping and not finished else None
 
-    def _is_good(self, read: Callable[[Any], Any], logs: Any, row: bool) -> bool:
-        # Replicas' running means must be added up first, which is not free.
-        if self.strategy is not None and not row:
-            return True
-        return self.guard.check(self.step, read(logs))
+    def _steps_of_call(self) -> int:
+        """Steps to take together: at most to the next one after which something is due.
+
+        Evaluations fall on rows, and so do the copies of good states.
+        """
+        config = self.config
+        left = [config.steps_per_call, config.steps - self.step]
+        for every in (config.log_every, self.hooks.adapt_every):
+            if every:
+                left.append(every - self.step % every)
+        return min(left)
+
+    def _is_good(self, step: TrainingStep, rows: Rows, logs: bool) -> bool:
+        if self.strategy is not None:
+            # Replicas' running means must be added up first, which is not free.
+            return not logs or self.guard.check(self.step, step.means())
+        first = self.step - len(rows) + 1
+        return all(self.guard.check(n, row) for n, row in enumerate(rows, first))
 
     def _end_with_good_state(self) -> str:
         self.step = self.guard.restored_step or 0

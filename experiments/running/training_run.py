@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from experiments.running.adaptation import adaptation
+from experiments.running.adaptation import adapt_every, adaptation
 from experiments.running.checkpoint_choice import CheckpointChoice
 from experiments.running.evaluation import (
     Evaluation,
@@ -142,6 +142,7 @@ class TrainingRun:
             self.report,
             self.choice.flush,
             adaptation(self.config, model, self.dataset),
+            adapt_every(model),
         )
         loop = TrainingLoop(
             self.config, self.directory, model, hooks, strategy, self.writes

@@ -44,7 +44,18 @@ _NUM_LATENTS = 10
 
 # May change between two starts. Other threads round differently: a run that goes on
 # with them says so.
-OPERATIONAL = ("checkpoint_seconds", "threads", "data_dir")
+OPERATIONAL = ("checkpoint_seconds", "threads", "data_dir", "steps_per_call")
+
+_COUNTS = (
+    "batch_size",
+    "image_size",
+    "num_latents",
+    "log_every",
+    "evaluate_every",
+    "evaluation_size",
+    "reconstruction_size",
+    "steps_per_call",
+)
 
 
 @dataclass(frozen=True)
@@ -100,6 +111,8 @@ class RunConfig:
         data_dir: Where prepared datasets are.
         checkpoint_seconds: Longest training time between checkpoints.
         threads: Threads of TensorFlow, which change the last bits; 0 takes all cores.
+        steps_per_call: Steps in one compiled call, at most: more of them leave Python
+            out between steps and change nothing else.
     """
 
     method: str
@@ -131,6 +144,7 @@ class RunConfig:
     data_dir: str | None = None
     checkpoint_seconds: float = 4.0
     threads: int = 0
+    steps_per_call: int = 1
     reconstruction_size: int = 1_000
     test_size: int = 0
     label_validation: float = 0.0
@@ -271,9 +285,7 @@ def _complete(method: str, chosen: Mapping[str, Any], steps: int) -> dict[str, A
 
 
 def _check(config: RunConfig) -> None:
-    for name in ("batch_size", "image_size", "num_latents", "log_every"):
-        _check_count(name, getattr(config, name))
-    for name in ("evaluate_every", "evaluation_size", "reconstruction_size"):
+    for name in _COUNTS:
         _check_count(name, getattr(config, name))
     for name, allowed in CHOICES.items():
         _check_name(name, getattr(config, name), allowed)

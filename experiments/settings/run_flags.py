@@ -185,6 +185,12 @@ def define_run_flags(with_names: bool = True) -> None:
         "checkpoint_seconds", 4.0, "Longest training time between checkpoints."
     )
     flags.DEFINE_integer("threads", 0, "Threads of TensorFlow; 0 for all cores.")
+    flags.DEFINE_integer(
+        "steps_per_call",
+        1,
+        "Steps in one compiled call, at most: more leave Python out between steps of "
+        "small networks, with the same result.",
+    )
 
 
 def define_scores_flag() -> None:
@@ -314,6 +320,7 @@ def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         "data_dir",
         "checkpoint_seconds",
         "threads",
+        "steps_per_call",
     ):
         settings[name] = getattr(values, name)
     hyperparameters = dict(map(parse_assignment, values.set))

@@ -251,6 +251,18 @@ def check_jit_step(case: LayerCase, tmp_path: Path) -> None:
         )
 
 
+def check_steps_per_execution(case: LayerCase, tmp_path: Path) -> None:
+    """Two steps in one compiled call are the two steps one by one."""
+    x = np.concatenate([sample_data(seed) for seed in range(4)])
+    results = []
+    for count in (1, 2):
+        model = make_model(case, steps_per_execution=count)
+        model.fit(x, x, batch_size=BATCH, epochs=2, verbose=0, shuffle=False)
+        results.append([ops.convert_to_numpy(v) for v in model.variables])
+    for ours, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
 def check_export(case: LayerCase, tmp_path: Path) -> None:
     import tensorflow as tf
 
@@ -296,7 +308,12 @@ BACKEND_NEUTRAL_CHECKS = (
     check_mixed_bfloat16,
     check_keras_file_round_trip,
 )
-TENSORFLOW_CHECKS = (check_jit_step, check_export, check_two_replicas)
+TENSORFLOW_CHECKS = (
+    check_jit_step,
+    check_steps_per_execution,
+    check_export,
+    check_two_replicas,
+)
 
 
 def contract_checks() -> list[Callable[..., None]]:
@@ -330,7 +347,8 @@ def check_layer(case: LayerCase) -> None:
 
     The checks: shape and dtype in graphs, the config's round trip, a `fit` step, seeds,
     determinism at inference, mixed precision, a `.keras` file from which training goes
-    on; on TensorFlow also XLA, export and two replicas. A failure is an AssertionError.
+    on; on TensorFlow also XLA, several steps in one call, export and two replicas. A
+    failure is an AssertionError.
 
     Args:
         case: The layer and how to put it into a model.
