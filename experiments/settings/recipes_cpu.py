@@ -98,7 +98,7 @@ CPU_METHODS: dict[str, dict[str, Any]] = {
         **_SMALL_STYLE,
         "learning_rate": 1e-3,
         "weight_decay": 0.1,
-        "warmup_steps": 3_200,
+        "warmup_steps": 2_000,
     },
     "additive": {
         **_SMALL_STYLE,

@@ -24,10 +24,10 @@ def self_sizing(
     weight_decay: float = 0.1,
     target: float | None = None,
     tolerance: float = 1.0,
-    warmup_steps: int = 80_000,
+    warmup_steps: int = 50_000,
     adapt_every: int = 100,
     max_edits: int = 12,
-    adaptation_size: int = 128,
+    adaptation_size: int = 256,
     reconstruction: ReconstructionKind = "bce",
     reduction: Reduction = "mean",
     **optimizer: Any,
@@ -46,9 +46,9 @@ def self_sizing(
         target: The largest mean squared error that is accepted; by default
             `tolerance` times that at the end of the warm-up.
         tolerance: See `target`.
-        warmup_steps: Steps before anything is dropped, some 40 % of the training:
-            values are split in their second half, latents end in as many steps after
-            them.
+        warmup_steps: Steps before anything is dropped, a quarter of the training:
+            values are split in their second half, latents end in the two quarters
+            after them, then values merge.
         adapt_every: Steps between two looks.
         max_edits: Edits at a look, at most.
         adaptation_size: Images that a look takes.

@@ -18,6 +18,8 @@ Function = Callable[[Any], Any]
 _ROWS = 512  # decoded at once
 # Share of the distortion that finer values must promise to save.
 _NOTABLE_GAIN = 0.01
+# Latents end until so many times the warm-up, values merge until so many times.
+_ENDS_UNTIL, _MERGES_UNTIL = 3, 3.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,21 +80,24 @@ class SizeAdaptation(StepCounter):
       `start_values` of the layer), and where the sample would be reconstructed better
       if the latent were not rounded at all, the value with the largest squared rounding
       error is split in two, at most one a latent.
-    - From W to 2 W, latents end. The weakest is the one without which the distortion
+    - From W to 3 W, latents end. The weakest is the one without which the distortion
       rises least. It ends, if the distortion then stays at most at the target; if not,
       neighbouring values of it become one, as many as the target allows. The others
       still get finer: training moves to them what the weakest loses.
-    - From 2 W on, values merge in all latents. The price of a merge, or of an end, is
+    - From 3 W on, values merge in all latents. The price of a merge, or of an end, is
       the distortion that it adds for each bit of code entropy that it saves. The
       cheapest, at most `max_edits`, are made as long as the distortion stays at most
       at the target.
+    - From 3.5 W on sizes stay, and training settles.
 
     Merged values become their mean, weighted by use. Values that no image of the sample
     uses go for nothing.
 
     The target is the only choice: what error of a reconstruction you accept. Without
     one, it is the error at the first look that falls on `warmup_steps` or later, times
-    `tolerance`: what training gains from then on is spent on fewer latents and values.
+    `tolerance`: what training gains from then on is spent on fewer latents. The first
+    look at 3 W or later sets it again, if it is better: what was gained and not spent
+    is kept, and values merge only where they hardly matter.
     The target is a weight of the layer: a model that is loaded goes on with it.
 
     Args:
@@ -106,7 +111,8 @@ class SizeAdaptation(StepCounter):
             the first look.
         tolerance: Share of the first look's error that is accepted, if there is no
             `target`.
-        warmup_steps: Training steps before anything is retired, W above.
+        warmup_steps: Training steps before anything is retired, W above: a quarter of
+            the training. With 0, values merge from the start to the end.
         every_n_steps: Training steps between two looks.
         max_edits: At most so many edits at a time.
         verbose: Whether each look prints a line.
@@ -185,13 +191,17 @@ class SizeAdaptation(StepCounter):
         if step < self.warmup_steps:
             edits = self._refine(look)
         else:
-            limit = self._limit(look.distortion)
-        if look.distortion <= limit:
+            limit = self._limit(look.distortion, step)
+        if look.distortion <= limit and not self._is_settling(step):
             for latent in range(look.codes.shape[1]):
                 self._retire_unused(latent, look.codes[:, latent])
-            ends = step < 2 * self.warmup_steps
+            ends = step < _ENDS_UNTIL * self.warmup_steps
             edits = self._end_weakest(look, limit) if ends else self._trim(look, limit)
         self._note(step, look.distortion, limit, edits)
+
+    def _is_settling(self, step: int) -> bool:
+        """Whether sizes stay as they are; without a warm-up they never do."""
+        return 0 < _MERGES_UNTIL * self.warmup_steps <= step
 
     def _look(self) -> _Look:
         encoded = _in_parts(self.encode, self.inputs)
@@ -261,13 +271,21 @@ class SizeAdaptation(StepCounter):
         self.quantizer.split(latent, worst, *halves[worst])
         return 1
 
-    def _limit(self, distortion: float) -> float:
+    def _limit(self, distortion: float, step: int) -> float:
         """The largest distortion that is accepted; the first look may decide it."""
         if self.target is not None:
             return self.target
-        if float(self.quantizer.target) == 0.0:
-            self.quantizer.target.assign(self.tolerance * distortion)
+        known, now = float(self.quantizer.target), self.tolerance * distortion
+        if known == 0.0 or (self._have_ends_just_ended(step) and now < known):
+            # Upwards: what is there now must not lie above its own target.
+            self.quantizer.target.assign(np.nextafter(np.float32(now), np.inf))
         return float(self.quantizer.target)
+
+    def _have_ends_just_ended(self, step: int) -> bool:
+        """Whether this is the first look at which no latent is to end."""
+        last = _ENDS_UNTIL * self.warmup_steps
+        due = step - step % self.every_n_steps  # several steps may come in one call
+        return last <= step and due < last + self.every_n_steps
 
     def _note(self, step: int, distortion: float, limit: float, edits: int) -> None:
         sizes = self.quantizer.sizes()

@@ -204,6 +204,37 @@ def test_without_a_target_the_first_look_after_the_warm_up_sets_it():
     assert adaptation.history[-1]["distortion"] <= 3 * error
 
 
+def test_what_was_gained_is_kept_when_latents_no_longer_end():
+    quantizer, adaptation, inputs = stretched(None)
+    decode = adaptation.decode
+    adaptation.decode = lambda z: 0.5 * decode(z)  # an untrained decoder
+    adaptation.after_step(10)
+    first = float(quantizer.target)
+    assert first > 0.01 and quantizer.sizes() == [8, 1]
+    adaptation.decode = decode
+    adaptation.after_step(30)
+    grid = np.linspace(-0.5, 0.5, 8)
+    nearest = grid[np.abs(inputs[:, :1] - grid).argmin(axis=1)]
+    error = ((inputs[:, 0] - nearest) ** 2).mean()
+    assert error < first / 5
+    assert float(quantizer.target) == pytest.approx(error, rel=1e-4)
+    # Any merge would cost more than that.
+    assert quantizer.sizes() == [8, 1]
+    # Later looks do not set it: here one that is worse, and one that is better.
+    for scale in (0.5, 1.0):
+        adaptation.decode = lambda z, scale=scale: scale * decode(z)
+        adaptation.adapt(step=34)
+        assert float(quantizer.target) == pytest.approx(error, rel=1e-4)
+
+
+@pytest.mark.parametrize("step, sizes", [(30, False), (34, False), (35, True)])
+def test_sizes_stay_while_training_settles(step, sizes):
+    quantizer, adaptation, _ = stretched(None)
+    adaptation.target = 1.0
+    adaptation.adapt(step=step)
+    assert (quantizer.sizes() == [8, 8]) is sizes
+
+
 def test_the_weakest_latent_ends_while_the_others_get_finer():
     """Pixels are latents times a scale: the third matters least, the first most."""
     scale = np.array([1.0, 0.7, 0.3])
