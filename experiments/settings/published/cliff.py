@@ -2,21 +2,19 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from experiments.settings.published.record import (
-    Cell,
-    Gap,
-    Optimizer,
-    PublishedRow,
-    Scoring,
-    Training,
-)
+from experiments.settings.published.record import Cell, Gap, PublishedRow
 from experiments.settings.published.tables import (
     BOOSTED,
     BOOSTED_TREES,
     parse_cell,
     parse_rows,
+)
+from experiments.settings.published.training import (
+    Optimizer,
+    Scoring,
+    Training,
+    locatello_vae,
 )
 
 NAME = "Barin-Pacela et al. 2025"
@@ -25,17 +23,7 @@ DATASETS = ("shapes3d", "balls", "grid2d")
 OTHER_TABLES = {"table 1": "a comparison of assumptions, without numbers"}
 
 # Appendix F.4: 100 epochs of 480,000 images; kernels of 4 throughout (G.3).
-_SHAPES3D = Training(
-    network="locatello",
-    steps=750_000,
-    batch_size=64,
-    num_latents=10,
-    evaluate_every=25_000,
-    optimizer=Optimizer(learning_rate=1e-4),
-    reconstruction="bce",
-    reduction="sum",
-    encoder_options={"variant": "paper"},
-)
+_SHAPES3D = locatello_vae(750_000, evaluate_every=25_000, variant="paper")
 # Appendix F.3 and equation 17: 1,000 epochs of 20,000 images, squared error summed over
 # pixels beside the regularizer.
 _BALLS = Training(
@@ -224,19 +212,14 @@ def _row(
     differs: tuple[Gap, ...],
     left_open: tuple[Gap, ...],
 ) -> PublishedRow:
-    options: dict[str, Any] = {}
-    return PublishedRow(
-        paper="cliff",
-        table=table,
-        row=f"{method}/{dataset}",
+    return PublishedRow.at(
+        f"cliff:{table}:{method}/{dataset}",
         title=_TITLES[method],
         method=method,
-        dataset=dataset,
         training=_TRAININGS[method, dataset],
         scoring=scoring(dataset),
         cells=cells,
         seeds=10,
-        dataset_options=options,
         searched=SEARCHED.get((method, dataset), {}),
         differs=differs,
         left_open=left_open,

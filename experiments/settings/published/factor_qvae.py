@@ -4,21 +4,17 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from experiments.settings.published.record import (
-    Cell,
-    Difference,
-    Gap,
-    Optimizer,
-    PublishedRow,
-    Scoring,
-    Training,
-)
+from experiments.settings.published import qlae
+from experiments.settings.published.record import Cell, Difference, Gap, PublishedRow
 from experiments.settings.published.tables import (
     BOOSTED,
     BOOSTED_TREES,
     INFOMEC,
+    chosen_settings,
+    parse_blocks,
     parse_rows,
 )
+from experiments.settings.published.training import Optimizer, Scoring, Training
 
 NAME = "Baykal et al."
 TITLE = "Disentanglement with Factor Quantized Variational Autoencoders"
@@ -89,29 +85,18 @@ _BASELINES: dict[str, Training] = {
     "qlae": _ONE.with_settings({**_QLAE, "codebook_init": "even"}),
 }
 
-# Table A.3.
-_CHOSEN: dict[tuple[str, str], dict[str, Any]] = {
-    ("beta_vae", "shapes3d"): {"beta": 1e-4 * _PIXELS},
-    ("beta_vae", "isaac3d"): {"beta": 5e-5 * _PIXELS},
-    ("beta_vae", "mpi3d"): {"beta": 1e-5 * _PIXELS},
-    ("factor_vae", "shapes3d"): {"kl_weight": 1e-4, "tc_weight": 1e-4},
-    ("factor_vae", "isaac3d"): {"kl_weight": 5e-5, "tc_weight": 5e-5},
-    ("factor_vae", "mpi3d"): {"kl_weight": 1e-5, "tc_weight": 1e-5},
-    ("bio_ae", "shapes3d"): {"activity_weight": 1e-2},
-    ("bio_ae", "isaac3d"): {"activity_weight": 0.1},
-    ("bio_ae", "mpi3d"): {"activity_weight": 1e-2},
-    ("dvae", "shapes3d"): {"kl_weight": 5e-3},
-    ("dvae", "isaac3d"): {"kl_weight": 1e-5},
-    ("dvae", "mpi3d"): {"kl_weight": 5e-5},
-    ("qvae", "shapes3d"): {"kl_weight": 1e-3},
-    ("qvae", "isaac3d"): {"kl_weight": 5e-5},
-    ("qvae", "mpi3d"): {"kl_weight": 5e-5},
-    ("factor_dvae_learned", "shapes3d"): {"kl_weight": 5e-3, "tc_weight": 5e-4},
-    ("factor_dvae_learned", "isaac3d"): {"kl_weight": 1e-5, "tc_weight": 1e-5},
-    ("factor_dvae_learned", "mpi3d"): {"kl_weight": 5e-5, "tc_weight": 5e-6},
-    ("factor_qvae", "shapes3d"): {"kl_weight": 1e-3, "tc_weight": 1e-4},
-    ("factor_qvae", "isaac3d"): {"kl_weight": 5e-5, "tc_weight": 5e-5},
-    ("factor_qvae", "mpi3d"): {"kl_weight": 5e-5, "tc_weight": 1e-6},
+# Table A.3, by method and setting, for each dataset.
+_CHOSEN: dict[str, dict[str, tuple[float, ...]]] = {
+    "beta_vae": {"beta": (1e-4 * _PIXELS, 5e-5 * _PIXELS, 1e-5 * _PIXELS)},
+    "factor_vae": {"kl_weight": (1e-4, 5e-5, 1e-5), "tc_weight": (1e-4, 5e-5, 1e-5)},
+    "bio_ae": {"activity_weight": (1e-2, 0.1, 1e-2)},
+    "dvae": {"kl_weight": (5e-3, 1e-5, 5e-5)},
+    "qvae": {"kl_weight": (1e-3, 5e-5, 5e-5)},
+    "factor_dvae_learned": {
+        "kl_weight": (5e-3, 1e-5, 5e-5),
+        "tc_weight": (5e-4, 1e-5, 5e-6),
+    },
+    "factor_qvae": {"kl_weight": (1e-3, 5e-5, 5e-5), "tc_weight": (1e-4, 5e-5, 1e-6)},
 }
 _TITLES = {
     "ae": "AE",
@@ -156,12 +141,6 @@ _RANDOM_CODEBOOK = Difference(
     "QLAE's values start from a standard normal",
     {"codebook_init": "normal"},
 )
-_LOSSES = Difference(
-    "loss_reduction",
-    "squared norms over latents",
-    "means over latents",
-    {"loss_reduction": "mean"},
-)
 _POSTERIOR = Difference(
     "representation",
     "not said",
@@ -179,41 +158,21 @@ _REDUCTION = Gap(
     "divergence", "the reduction of the Gaussian divergence is not said; a sum here."
 )
 
-# Table 1: D, I, C; InfoM, InfoE, InfoC; MSE x 1e4. (Its QVAE is printed OVAE.)
+# Table 1, each dataset: D, I, C; InfoM, InfoE, InfoC; MSE x 1e4. (Its
+# QVAE is printed OVAE.)
 _SCORES = (BOOSTED[0], BOOSTED[2], BOOSTED[1], *INFOMEC, "psnr/mse")
 _SCALES = (1.0,) * 6 + (1e-4,)
-_TABLE_1 = {
-    "shapes3d": """
-        ae 0.52 0.82 0.42 0.55 0.99 0.41 0.3
-        beta_vae 0.56 0.89 0.65 0.62 0.76 0.75 1.6
-        factor_vae 0.72 0.94 0.79 0.61 0.81 0.86 1.6
-        bio_ae 0.41 0.75 0.32 0.52 0.99 0.33 1.1
-        qlae 0.91 1.00 0.75 0.71 0.99 0.54 0.9
-        dvae 0.89 0.95 0.71 0.70 0.99 0.45 4.4
-        qvae 0.73 0.94 0.54 0.69 0.93 0.38 0.8
-        factor_dvae_learned 0.91 0.95 0.70 0.49 0.99 0.32 4.7
-        factor_qvae 0.86 0.97 0.65 0.84 0.89 0.52 0.6""",
-    "isaac3d": """
-        ae 0.22 0.75 0.18 0.39 0.61 0.15 0.2
-        beta_vae 0.45 0.80 0.58 0.49 0.46 0.53 1.5
-        factor_vae 0.51 0.80 0.64 0.56 0.47 0.62 1.6
-        bio_ae 0.29 0.78 0.23 0.40 0.57 0.17 0.8
-        qlae 0.57 0.89 0.48 0.52 0.65 0.37 0.5
-        dvae 0.53 0.80 0.45 0.60 0.62 0.33 3.6
-        qvae 0.56 0.81 0.49 0.51 0.72 0.34 0.4
-        factor_dvae_learned 0.62 0.78 0.56 0.86 0.66 0.56 5.7
-        factor_qvae 0.59 0.75 0.56 0.68 0.64 0.45 0.7""",
-    "mpi3d": """
-        ae 0.10 0.57 0.10 0.30 0.25 0.11 0.5
-        beta_vae 0.36 0.70 0.42 0.39 0.35 0.39 1.2
-        factor_vae 0.20 0.61 0.31 0.40 0.23 0.32 1.4
-        bio_ae 0.23 0.66 0.26 0.28 0.37 0.24 0.9
-        qlae 0.36 0.76 0.41 0.31 0.40 0.38 0.6
-        dvae 0.33 0.67 0.31 0.39 0.66 0.23 2.2
-        qvae 0.34 0.61 0.31 0.31 0.77 0.27 0.9
-        factor_dvae_learned 0.29 0.56 0.23 0.37 0.60 0.25 4.4
-        factor_qvae 0.46 0.67 0.44 0.33 0.94 0.36 1.1""",
-}
+_TABLE_1 = """
+    ae 0.52 0.82 0.42 0.55 0.99 0.41 0.3 0.22 0.75 0.18 0.39 0.61 0.15 0.2 0.10 0.57 0.10 0.30 0.25 0.11 0.5
+    beta_vae 0.56 0.89 0.65 0.62 0.76 0.75 1.6 0.45 0.80 0.58 0.49 0.46 0.53 1.5 0.36 0.70 0.42 0.39 0.35 0.39 1.2
+    factor_vae 0.72 0.94 0.79 0.61 0.81 0.86 1.6 0.51 0.80 0.64 0.56 0.47 0.62 1.6 0.20 0.61 0.31 0.40 0.23 0.32 1.4
+    bio_ae 0.41 0.75 0.32 0.52 0.99 0.33 1.1 0.29 0.78 0.23 0.40 0.57 0.17 0.8 0.23 0.66 0.26 0.28 0.37 0.24 0.9
+    qlae 0.91 1.00 0.75 0.71 0.99 0.54 0.9 0.57 0.89 0.48 0.52 0.65 0.37 0.5 0.36 0.76 0.41 0.31 0.40 0.38 0.6
+    dvae 0.89 0.95 0.71 0.70 0.99 0.45 4.4 0.53 0.80 0.45 0.60 0.62 0.33 3.6 0.33 0.67 0.31 0.39 0.66 0.23 2.2
+    qvae 0.73 0.94 0.54 0.69 0.93 0.38 0.8 0.56 0.81 0.49 0.51 0.72 0.34 0.4 0.34 0.61 0.31 0.31 0.77 0.27 0.9
+    factor_dvae_learned 0.91 0.95 0.70 0.49 0.99 0.32 4.7 0.62 0.78 0.56 0.86 0.66 0.56 5.7 0.29 0.56 0.23 0.37 0.60 0.25 4.4
+    factor_qvae 0.86 0.97 0.65 0.84 0.89 0.52 0.6 0.59 0.75 0.56 0.68 0.64 0.45 0.7 0.46 0.67 0.44 0.33 0.94 0.36 1.1
+"""  # noqa: E501
 # Table 2: codebooks of K values of dimension d, on Shapes3D.
 _TABLE_2 = """
     qvae-32x1 0.69 0.97 0.52 0.75 0.88 0.39 1.4
@@ -254,9 +213,10 @@ def scoring(method: str) -> Scoring:
 
 def rows() -> Iterator[PublishedRow]:
     """All rows of tables 1 and 2."""
-    for dataset, text in _TABLE_1.items():
-        for method, cells in parse_rows(text, _SCORES, scales=_SCALES):
-            yield _row("table1", method, dataset, cells)
+    blocks = parse_blocks(_TABLE_1, DATASETS, _SCORES, scales=_SCALES)
+    by_dataset = sorted(blocks, key=lambda block: DATASETS.index(block[1]))
+    for method, dataset, cells in by_dataset:
+        yield _row("table1", method, dataset, cells)
     for name, cells in parse_rows(_TABLE_2, _SCORES, scales=_SCALES):
         method, _, codebook = name.partition("-")
         yield _codebook_row(method, codebook, cells)
@@ -285,15 +245,13 @@ def _row(
     table: str, method: str, dataset: str, cells: Mapping[str, Cell]
 ) -> PublishedRow:
     base = METHODS.get(method) or _BASELINES[method]
+    chosen = chosen_settings(_CHOSEN, method, DATASETS, dataset)
     gaussian = method in ("beta_vae", "factor_vae")
-    return PublishedRow(
-        paper="factor_qvae",
-        table=table,
-        row=f"{method}/{dataset}",
+    return PublishedRow.at(
+        f"factor_qvae:{table}:{method}/{dataset}",
         title=_TITLES[method],
         method=method,
-        dataset=dataset,
-        training=base.with_settings(_CHOSEN.get((method, dataset), {})),
+        training=base.with_settings(chosen),
         scoring=scoring(method),
         cells=cells,
         dataset_options={"variant": "complex"} if dataset == "mpi3d" else {},
@@ -311,7 +269,7 @@ def _code(method: str) -> tuple[Difference, ...]:
     else:
         found.append(_PERIODIC)
     if method == "qlae":
-        found += [_LOSSES, _RANDOM_CODEBOOK]
+        found += [qlae.LOSSES, _RANDOM_CODEBOOK]
     if method in ("beta_vae", "factor_vae"):
         found.append(_POSTERIOR)
     return (*found, _SPLIT)

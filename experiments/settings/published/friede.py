@@ -4,16 +4,9 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from experiments.settings.published.record import (
-    Cell,
-    Difference,
-    Gap,
-    Optimizer,
-    PublishedRow,
-    Scoring,
-    Training,
-)
+from experiments.settings.published.record import Cell, Difference, Gap, PublishedRow
 from experiments.settings.published.tables import BOOSTED_TREES, parse_rows
+from experiments.settings.published.training import Scoring, Training, locatello_vae
 
 NAME = "Friede et al. 2023"
 TITLE = "Learning Disentangled Discrete Representations"
@@ -25,17 +18,7 @@ OTHER_TABLES = {
 
 # Appendix 5 lost its numbers; these are the public code's, which follows Locatello et
 # al. 2019: kernels of 4, 4, 2 and 2.
-_VAE = Training(
-    network="locatello",
-    steps=300_000,
-    batch_size=64,
-    num_latents=10,
-    evaluate_every=10_000,
-    optimizer=Optimizer(learning_rate=1e-4),
-    reconstruction="bce",
-    reduction="sum",
-    encoder_options={"variant": "code"},
-)
+_VAE = locatello_vae(300_000, evaluate_every=10_000, variant="code")
 _DISCRETE = {
     "num_values": 64,
     "interval": [-1.0, 1.0],
@@ -304,13 +287,10 @@ def _row(
         "off_diagonal_weight": (_ONE_LAMBDA,),
         "capacity": (_ONE_CAPACITY,),
     }
-    return PublishedRow(
-        paper="friede",
-        table=table,
-        row=f"{name}/{dataset}",
+    return PublishedRow.at(
+        f"friede:{table}:{name}/{dataset}",
         title=title,
         method=method,
-        dataset=dataset,
         training=training,
         scoring=scoring(method),
         cells=cells,

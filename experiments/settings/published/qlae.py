@@ -4,16 +4,9 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from experiments.settings.published.record import (
-    Cell,
-    Difference,
-    Gap,
-    Optimizer,
-    PublishedRow,
-    Scoring,
-    Training,
-)
-from experiments.settings.published.tables import INFOMEC, parse_blocks, parse_rows
+from experiments.settings.published.record import Cell, Difference, Gap, PublishedRow
+from experiments.settings.published.tables import INFOMEC, chosen_settings, parse_blocks
+from experiments.settings.published.training import Optimizer, Scoring, Training
 
 NAME = "Hsu et al. 2023"
 TITLE = "Disentanglement via Latent Quantization"
@@ -117,33 +110,15 @@ _NEGATIVE: dict[str, tuple[str, dict[str, Any]]] = {
     "encoder_codebook": ("codebook updated with the encoder", {}),
 }
 
-# Choices of the authors' public configurations, by row and dataset.
-_CHOSEN: dict[tuple[str, str], dict[str, Any]] = {
-    ("ae", "shapes3d"): {"weight_decay": 1e-3},
-    ("ae", "mpi3d"): {"weight_decay": 1e-3},
-    ("beta_vae", "shapes3d"): {"beta": 3.0},
-    ("beta_vae", "mpi3d"): {"beta": 0.1},
-    ("beta_vae", "falcor3d"): {"beta": 10.0},
-    ("beta_vae", "isaac3d"): {"beta": 0.3},
-    ("beta_tcvae", "shapes3d"): {"beta": 3.0},
-    ("beta_tcvae", "mpi3d"): {"beta": 0.3},
-    ("beta_tcvae", "falcor3d"): {"beta": 3.0},
-    ("beta_tcvae", "isaac3d"): {"beta": 1.0},
-    ("bio_ae", "shapes3d"): {"activity_weight": 1e-2},
-    ("bio_ae", "mpi3d"): {"activity_weight": 1e-2},
-    ("bio_ae", "falcor3d"): {"activity_weight": 1e-2},
-    ("bio_ae", "isaac3d"): {"activity_weight": 0.1},
-    ("qlae", "shapes3d"): {"weight_decay": 0.1},
-    ("qlae", "mpi3d"): {"weight_decay": 1e-3},
-    ("qlae", "falcor3d"): {"weight_decay": 0.1},
-    ("qlae", "isaac3d"): {"weight_decay": 0.1},
-    ("vq_vae", "shapes3d"): {"weight_decay": 1e-2},
-    ("vq_vae", "mpi3d"): {"weight_decay": 1e-2},
-    ("vq_vae", "falcor3d"): {"weight_decay": 1e-2},
-    ("vq_vae", "isaac3d"): {"weight_decay": 1e-2},
-    ("ql_infowgan_gp", "shapes3d"): {"weight_decay": 1e-3},
-    ("ql_infowgan_gp", "mpi3d"): {"weight_decay": 1e-3},
-    ("ql_infowgan_gp", "falcor3d"): {"weight_decay": 1e-4},
+# Choices of the authors' public configurations, by row and setting, for each dataset.
+_CHOSEN: dict[str, dict[str, tuple[float | None, ...]]] = {
+    "ae": {"weight_decay": (1e-3, 1e-3, None, None)},
+    "beta_vae": {"beta": (3.0, 0.1, 10.0, 0.3)},
+    "beta_tcvae": {"beta": (3.0, 0.3, 3.0, 1.0)},
+    "bio_ae": {"activity_weight": (1e-2, 1e-2, 1e-2, 0.1)},
+    "qlae": {"weight_decay": (0.1, 1e-3, 0.1, 0.1)},
+    "vq_vae": {"weight_decay": (1e-2, 1e-2, 1e-2, 1e-2)},
+    "ql_infowgan_gp": {"weight_decay": (1e-3, 1e-3, 1e-4, None)},
 }
 # Rows without a published choice start from these: the values of the nearest row.
 _ASSUMED = {("qlae_global", "mpi3d"): {"weight_decay": 1e-3}}
@@ -180,20 +155,20 @@ _NETWORKS = Difference(
     "convolution 3x3",
     {"encoder_options": {"variant": "code"}, "decoder_options": {"variant": "code"}},
 )
-_BETA_2 = Difference("beta_2", "0.99", "0.999, optax's default", {"beta_2": 0.999})
+BETA_2 = Difference("beta_2", "0.99", "0.999, optax's default", {"beta_2": 0.999})
 _CLIPPING = Difference(
     "clip_value",
     "no clipping",
     "gradients of decayed weights clipped to [-1, 1] element by element",
     {"clip_value": 1.0},
 )
-_LOSSES = Difference(
+LOSSES = Difference(
     "loss_reduction",
     "squared norms over latents",
     "means over latents",
     {"loss_reduction": "mean"},
 )
-_SCALE = Difference(
+SCALE = Difference(
     "scale", "not said", "softplus of the encoder's output", {"scale": "softplus"}
 )
 _SAMPLE = Difference(
@@ -228,104 +203,52 @@ _UNPRINTED = Gap(
     "here, the weights of table 8 as ends of the annealing (of both at once), the "
     "row's weight decay after half of the steps, 1e-6 as weight of the l1 norm.",
 )
-AVERAGE = "it is an average over the four datasets: run the row of each"
 
-# Table 1 and table 2: aggregated, then each dataset: InfoM, InfoE, InfoC.
-_TABLE_1 = """
+# Tables 1 and 2, which share two rows; aggregated, then each dataset: InfoM, InfoE,
+# InfoC.
+_SHORT = """
     ae 0.37 0.82 0.18 0.36 1.00 0.12 0.33 0.70 0.17 0.37 0.76 0.26 0.41 0.81 0.15
     beta_vae 0.58 0.83 0.57 0.53 1.00 0.48 0.45 0.71 0.50 0.70 0.76 0.70 0.65 0.84 0.61
     beta_tcvae 0.59 0.66 0.59 0.61 0.82 0.62 0.53 0.54 0.59 0.59 0.71 0.54 0.64 0.56 0.60
     bio_ae 0.56 0.76 0.34 0.56 1.00 0.46 0.45 0.68 0.30 0.56 0.72 0.26 0.67 0.65 0.36
     qlae 0.77 0.84 0.50 0.91 1.00 0.53 0.62 0.66 0.54 0.72 0.77 0.43 0.81 0.93 0.51
-    infowgan_gp 0.52 0.52 0.26 0.63 0.76 0.40 0.45 0.35 0.19 0.50 0.44 0.26 0.52 0.52 0.20
-    ql_infowgan_gp 0.71 0.62 0.50 0.79 0.76 0.51 0.65 0.52 0.38 0.72 0.56 0.59 0.68 0.62 0.53
-"""  # noqa: E501
-_TABLE_2 = """
-    qlae 0.77 0.84 0.50 0.91 1.00 0.53 0.62 0.66 0.54 0.72 0.77 0.43 0.81 0.93 0.51
     qlae_global 0.72 0.84 0.42 0.93 1.00 0.48 0.60 0.76 0.38 0.65 0.72 0.33 0.72 0.89 0.50
     qlae_no_decay 0.66 0.83 0.51 0.68 0.99 0.55 0.54 0.64 0.57 0.65 0.77 0.34 0.76 0.92 0.58
     vq_vae 0.66 0.22 0.41 0.82 0.29 0.54 0.44 0.25 0.39 0.71 0.18 0.47 0.67 0.15 0.25
     vq_vae_no_decay 0.55 0.15 0.40 0.70 0.19 0.50 0.41 0.21 0.28 0.57 0.07 0.38 0.52 0.15 0.44
+    infowgan_gp 0.52 0.52 0.26 0.63 0.76 0.40 0.45 0.35 0.19 0.50 0.44 0.26 0.52 0.52 0.20
     ql_infowgan_gp 0.71 0.62 0.50 0.79 0.76 0.51 0.65 0.52 0.38 0.72 0.56 0.59 0.68 0.62 0.53
     ql_infowgan_gp_no_decay 0.62 0.53 0.51 0.63 0.50 0.35 0.66 0.56 0.57 0.62 0.55 0.59 0.56 0.51 0.56
 """  # noqa: E501
-# Tables 12 (all datasets) to 16: InfoM, InfoE, InfoC, PSNR; 95 % t-intervals.
-_FULL_TABLES = {
-    ("table12", "aggregated"): """
-        ae 0.37±0.03 0.82±0.03 0.2±0.1 35.9±0.5
-        beta_vae 0.58±0.03 0.83±0.04 0.57±0.04 35.1±0.8
-        beta_tcvae 0.59±0.03 0.66±0.06 0.59±0.06 34.5±0.6
-        bio_ae 0.56±0.04 0.76±0.02 0.3±0.1 35.1±0.4
-        qlae 0.77±0.03 0.84±0.04 0.5±0.1 35.8±0.6
-        qlae_global 0.72±0.03 0.8±0.1 0.4±0.1 36.2±0.4
-        qlae_no_decay 0.66±0.05 0.83±0.06 0.5±0.2 36.0±0.5
-        vq_vae 0.66±0.03 0.22±0.08 0.41±0.07 34.8±0.6
-        vq_vae_no_decay 0.55±0.08 0.15±0.09 0.4±0.1 35.3±0.5
-        infowgan_gp 0.52±0.07 0.52±0.03 0.3±0.1 19±3
-        ql_infowgan_gp 0.71±0.04 0.62±0.07 0.50±0.08 22±2
-        ql_infowgan_gp_no_decay 0.62±0.05 0.53±0.04 0.5±0.1 22±2""",
-    ("table13", "shapes3d"): """
-        ae 0.36±0.03 1±0 0.1±0.1 36.8±0.3
-        beta_vae 0.53±0.03 1±0 0.48±0.03 35.0±0.7
-        beta_tcvae 0.61±0.02 0.8±0.1 0.62±0.05 35.0±0.8
-        bio_ae 0.56±0.02 1±0 0.46±0.09 35.1±0.3
-        qlae 0.91±0.02 1±0 0.53±0.08 35.9±0.7
-        qlae_global 0.93±0.03 1±0 0.48±0.07 35.9±0.3
-        qlae_no_decay 0.68±0.04 0.985±0.009 0.5±0.1 37.0±0.3
-        vq_vae 0.82±0.03 0.29±0.01 0.54±0.07 36.9±0.5
-        vq_vae_no_decay 0.70±0.07 0.19±0.01 0.50±0.08 36.5±0.4
-        infowgan_gp 0.63±0.09 0.76±0.06 0.4±0.1 13±2
-        ql_infowgan_gp 0.79±0.04 0.76±0.05 0.51±0.09 20±1
-        ql_infowgan_gp_no_decay 0.63±0.06 0.50±0.05 0.3±0.1 21±2""",
-    ("table14", "mpi3d"): """
-        ae 0.33±0.05 0.70±0.04 0.17±0.09 39.0±0.7
-        beta_vae 0.45±0.04 0.71±0.03 0.50±0.05 38.7±0.7
-        beta_tcvae 0.53±0.05 0.54±0.07 0.59±0.07 35.8±0.5
-        bio_ae 0.45±0.02 0.68±0.03 0.3±0.1 38.3±0.6
-        qlae 0.62±0.06 0.66±0.05 0.5±0.1 37.9±0.9
-        qlae_global 0.60±0.04 0.8±0.2 0.4±0.1 38.1±0.4
-        qlae_no_decay 0.54±0.06 0.6±0.1 0.6±0.2 36.4±0.8
-        vq_vae 0.44±0.03 0.3±0.1 0.39±0.04 37±1
-        vq_vae_no_decay 0.41±0.09 0.2±0.1 0.3±0.1 35.5±0.5
-        infowgan_gp 0.45±0.04 0.35±0.02 0.2±0.1 25±2
-        ql_infowgan_gp 0.65±0.04 0.52±0.09 0.38±0.06 25±2
-        ql_infowgan_gp_no_decay 0.66±0.04 0.56±0.04 0.6±0.1 25±1""",
-    ("table15", "falcor3d"): """
-        ae 0.37±0.03 0.76±0.03 0.3±0.1 29.9±0.5
-        beta_vae 0.70±0.01 0.76±0.06 0.70±0.03 28.8±0.7
-        beta_tcvae 0.59±0.04 0.71±0.03 0.54±0.04 29.3±0.7
-        bio_ae 0.56±0.06 0.72±0.03 0.3±0.1 29.3±0.4
-        qlae 0.72±0.01 0.77±0.03 0.4±0.1 29.6±0.5
-        qlae_global 0.65±0.02 0.7±0.2 0.3±0.1 30.1±0.5
-        qlae_no_decay 0.65±0.05 0.77±0.05 0.3±0.2 29.5±0.5
-        vq_vae 0.71±0.02 0.18±0.08 0.47±0.08 29.1±0.3
-        vq_vae_no_decay 0.57±0.07 0.07±0.09 0.38±0.08 29.4±0.5
-        infowgan_gp 0.50±0.05 0.44±0.03 0.3±0.1 17±2
-        ql_infowgan_gp 0.72±0.03 0.56±0.08 0.59±0.06 17±3
-        ql_infowgan_gp_no_decay 0.62±0.07 0.55±0.02 0.59±0.08 19±2""",
-    ("table16", "isaac3d"): """
-        ae 0.41±0.02 0.81±0.03 0.15±0.05 38.1±0.5
-        beta_vae 0.65±0.02 0.84±0.07 0.61±0.03 37.9±0.9
-        beta_tcvae 0.64±0.02 0.56±0.02 0.60±0.07 38.0±0.5
-        bio_ae 0.67±0.05 0.65±0.04 0.4±0.1 37.7±0.5
-        qlae 0.81±0.02 0.93±0.06 0.51±0.08 39.9±0.2
-        qlae_global 0.72±0.03 0.9±0.1 0.5±0.1 40.5±0.1
-        qlae_no_decay 0.76±0.05 0.92±0.07 0.6±0.2 41.2±0.3
-        vq_vae 0.67±0.03 0.2±0.1 0.25±0.08 36.4±0.4
-        vq_vae_no_decay 0.52±0.07 0.15±0.09 0.4±0.1 39.9±0.5
-        infowgan_gp 0.52±0.09 0.52±0.03 0.20±0.04 22±4
-        ql_infowgan_gp 0.68±0.04 0.62±0.07 0.5±0.1 25±1
-        ql_infowgan_gp_no_decay 0.56±0.02 0.51±0.04 0.6±0.1 25±1""",
-}
+_BOTH = ("qlae", "ql_infowgan_gp")
+_ABLATIONS = (
+    *("qlae_global", "qlae_no_decay", "vq_vae", "vq_vae_no_decay"),
+    "ql_infowgan_gp_no_decay",
+)
+# Tables 12 (all datasets) to 16, a block a table: InfoM, InfoE, InfoC, PSNR; 95 %
+# t-intervals.
+_FULL = """
+    ae 0.37±0.03 0.82±0.03 0.2±0.1 35.9±0.5 0.36±0.03 1±0 0.1±0.1 36.8±0.3 0.33±0.05 0.70±0.04 0.17±0.09 39.0±0.7 0.37±0.03 0.76±0.03 0.3±0.1 29.9±0.5 0.41±0.02 0.81±0.03 0.15±0.05 38.1±0.5
+    beta_vae 0.58±0.03 0.83±0.04 0.57±0.04 35.1±0.8 0.53±0.03 1±0 0.48±0.03 35.0±0.7 0.45±0.04 0.71±0.03 0.50±0.05 38.7±0.7 0.70±0.01 0.76±0.06 0.70±0.03 28.8±0.7 0.65±0.02 0.84±0.07 0.61±0.03 37.9±0.9
+    beta_tcvae 0.59±0.03 0.66±0.06 0.59±0.06 34.5±0.6 0.61±0.02 0.8±0.1 0.62±0.05 35.0±0.8 0.53±0.05 0.54±0.07 0.59±0.07 35.8±0.5 0.59±0.04 0.71±0.03 0.54±0.04 29.3±0.7 0.64±0.02 0.56±0.02 0.60±0.07 38.0±0.5
+    bio_ae 0.56±0.04 0.76±0.02 0.3±0.1 35.1±0.4 0.56±0.02 1±0 0.46±0.09 35.1±0.3 0.45±0.02 0.68±0.03 0.3±0.1 38.3±0.6 0.56±0.06 0.72±0.03 0.3±0.1 29.3±0.4 0.67±0.05 0.65±0.04 0.4±0.1 37.7±0.5
+    qlae 0.77±0.03 0.84±0.04 0.5±0.1 35.8±0.6 0.91±0.02 1±0 0.53±0.08 35.9±0.7 0.62±0.06 0.66±0.05 0.5±0.1 37.9±0.9 0.72±0.01 0.77±0.03 0.4±0.1 29.6±0.5 0.81±0.02 0.93±0.06 0.51±0.08 39.9±0.2
+    qlae_global 0.72±0.03 0.8±0.1 0.4±0.1 36.2±0.4 0.93±0.03 1±0 0.48±0.07 35.9±0.3 0.60±0.04 0.8±0.2 0.4±0.1 38.1±0.4 0.65±0.02 0.7±0.2 0.3±0.1 30.1±0.5 0.72±0.03 0.9±0.1 0.5±0.1 40.5±0.1
+    qlae_no_decay 0.66±0.05 0.83±0.06 0.5±0.2 36.0±0.5 0.68±0.04 0.985±0.009 0.5±0.1 37.0±0.3 0.54±0.06 0.6±0.1 0.6±0.2 36.4±0.8 0.65±0.05 0.77±0.05 0.3±0.2 29.5±0.5 0.76±0.05 0.92±0.07 0.6±0.2 41.2±0.3
+    vq_vae 0.66±0.03 0.22±0.08 0.41±0.07 34.8±0.6 0.82±0.03 0.29±0.01 0.54±0.07 36.9±0.5 0.44±0.03 0.3±0.1 0.39±0.04 37±1 0.71±0.02 0.18±0.08 0.47±0.08 29.1±0.3 0.67±0.03 0.2±0.1 0.25±0.08 36.4±0.4
+    vq_vae_no_decay 0.55±0.08 0.15±0.09 0.4±0.1 35.3±0.5 0.70±0.07 0.19±0.01 0.50±0.08 36.5±0.4 0.41±0.09 0.2±0.1 0.3±0.1 35.5±0.5 0.57±0.07 0.07±0.09 0.38±0.08 29.4±0.5 0.52±0.07 0.15±0.09 0.4±0.1 39.9±0.5
+    infowgan_gp 0.52±0.07 0.52±0.03 0.3±0.1 19±3 0.63±0.09 0.76±0.06 0.4±0.1 13±2 0.45±0.04 0.35±0.02 0.2±0.1 25±2 0.50±0.05 0.44±0.03 0.3±0.1 17±2 0.52±0.09 0.52±0.03 0.20±0.04 22±4
+    ql_infowgan_gp 0.71±0.04 0.62±0.07 0.50±0.08 22±2 0.79±0.04 0.76±0.05 0.51±0.09 20±1 0.65±0.04 0.52±0.09 0.38±0.06 25±2 0.72±0.03 0.56±0.08 0.59±0.06 17±3 0.68±0.04 0.62±0.07 0.5±0.1 25±1
+    ql_infowgan_gp_no_decay 0.62±0.05 0.53±0.04 0.5±0.1 22±2 0.63±0.06 0.50±0.05 0.3±0.1 21±2 0.66±0.04 0.56±0.04 0.6±0.1 25±1 0.62±0.07 0.55±0.02 0.59±0.08 19±2 0.56±0.02 0.51±0.04 0.6±0.1 25±1
+"""  # noqa: E501
+COLUMNS = ("aggregated", *DATASETS)
+_FULL_TABLES = dict(zip(COLUMNS, range(12, 17), strict=True))
 
 _SCORES = (*INFOMEC, "psnr/psnr")
 _GANS = ("infowgan_gp", "ql_infowgan_gp")
 _REPRESENTATIONS = {
-    "ae": "latents",
-    "bio_ae": "latents",
-    "infowgan_gp": "latents",
-    "beta_vae": "means",
-    "beta_tcvae": "means",
+    **dict.fromkeys(("ae", "bio_ae", "infowgan_gp"), "latents"),
+    **dict.fromkeys(("beta_vae", "beta_tcvae"), "means"),
     "vq_vae": "codes",
 }
 
@@ -344,13 +267,16 @@ def scoring(method: str) -> Scoring:
 
 def rows() -> Iterator[PublishedRow]:
     """All rows of tables 1, 2 and 12 to 16, and the list of appendix B.4."""
-    columns = ("aggregated", *DATASETS)
-    for table, text in (("table1", _TABLE_1), ("table2", _TABLE_2)):
-        for name, dataset, cells in parse_blocks(text, columns, INFOMEC):
-            yield _row(table, name, dataset, cells)
-    for (table, dataset), text in _FULL_TABLES.items():
-        for name, cells in parse_rows(text, _SCORES, "95 %"):
-            yield _row(table, name, dataset, cells)
+    short = list(parse_blocks(_SHORT, COLUMNS, INFOMEC))
+    for name, dataset, cells in short:
+        if name not in _ABLATIONS:
+            yield _row("table1", name, dataset, cells)
+    for name, dataset, cells in short:
+        if name in (*_BOTH, *_ABLATIONS):
+            yield _row("table2", name, dataset, cells)
+    full = parse_blocks(_FULL, COLUMNS, _SCORES, "95 %")
+    for name, dataset, cells in sorted(full, key=lambda block: COLUMNS.index(block[1])):
+        yield _row(f"table{_FULL_TABLES[dataset]}", name, dataset, cells)
     for name in ("qlae", "ql_infowgan_gp"):
         for suffix in _NEGATIVE:
             if suffix != "encoder_codebook" or name == "ql_infowgan_gp":
@@ -381,27 +307,23 @@ def _row(
     table: str, name: str, dataset: str, cells: Mapping[str, Cell]
 ) -> PublishedRow:
     title, method, own = _MODELS[name]
-    made = PublishedRow(
-        paper="qlae",
-        table=table,
-        row=f"{name}/{dataset}",
+    made = PublishedRow.at(
+        f"qlae:{table}:{name}/{dataset}",
         title=title,
         method=method,
-        dataset=dataset,
-        training=None,
         scoring=scoring(method),
         cells=cells,
-        seeds=7,
+        seeds=28 if dataset == "aggregated" else 7,
     )
-    if dataset == "aggregated":
-        return dataclasses.replace(made, dataset=None, seeds=28, missing=AVERAGE)
-    chosen = _CHOSEN.get((name, dataset))
+    if not made.runs:
+        return made
+    chosen = chosen_settings(_CHOSEN, name, DATASETS, dataset)
     assumed = _ASSUMED.get((name, dataset), {})
     settings = {**(chosen or assumed), **own}
     if method == "beta_tcvae":
         settings["dataset_size"] = SIZES[dataset]
     searched = _SEARCHED.get(name, {})
-    is_open = bool(searched) and chosen is None
+    is_open = bool(searched) and not chosen
     left_open = [_LAST if method in _GANS else _CHECKPOINT]
     return dataclasses.replace(
         made,
@@ -418,9 +340,9 @@ def _row(
 def _code(method: str) -> tuple[Difference, ...]:
     found = [_NETWORKS, _CLIPPING]
     if method not in _GANS:
-        found.append(_BETA_2)
+        found.append(BETA_2)
     if method in ("qlae", "qlae_global", "ql_infowgan_gp"):
-        found.append(_LOSSES)
+        found.append(LOSSES)
     if method in ("beta_vae", "beta_tcvae"):
-        found.append(_SCALE)
+        found.append(SCALE)
     return (*found, _SAMPLE, _BALANCED)

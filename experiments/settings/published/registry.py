@@ -5,13 +5,7 @@ from types import ModuleType
 from typing import Any, get_args
 
 from experiments.settings.published import cliff, factor_qvae, friede, qlae, tripod
-from experiments.settings.published.record import (
-    Paper,
-    PublishedRow,
-    Variant,
-    scoring_recipe,
-    training_recipe,
-)
+from experiments.settings.published.record import Paper, PublishedRow, Variant
 
 PAPERS: dict[Paper, ModuleType] = {
     "qlae": qlae,
@@ -150,8 +144,4 @@ def _with_scoring(
     training: Any, module: ModuleType, method: str, dataset: str
 ) -> dict[str, Any]:
     scored = module.scoring(dataset if module is cliff else method)
-    return {
-        **training_recipe(training),
-        **scoring_recipe(scored),
-        "dataset_options": {},
-    }
+    return {**training.recipe(), **scored.recipe(), "dataset_options": {}}

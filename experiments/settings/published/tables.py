@@ -1,7 +1,8 @@
 """Reads tables that are written as text, a row a line."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from experiments.settings.published.record import Cell, IntervalKind
 
@@ -49,10 +50,10 @@ def parse_cell(text: str, kind: IntervalKind = "none", scale: float = 1.0) -> Ce
 
 def parse_rows(
     text: str,
-    scores: Sequence[str],
+    scores: Sequence[Any],
     kind: IntervalKind = "none",
     scales: Sequence[float] | float = 1.0,
-) -> Iterator[tuple[str, dict[str, Cell]]]:
+) -> Iterator[tuple[str, dict[Any, Cell]]]:
     """Names and cells of a table's lines; what is not printed is left out.
 
     Args:
@@ -65,6 +66,8 @@ def parse_rows(
     factors = [scales] * len(scores) if isinstance(scales, float) else list(scales)
     for line in text.strip().splitlines():
         name, *cells = line.split()
+        if len(cells) != len(scores):
+            raise ValueError(f"Expected {len(scores)} cells: {line!r}.")
         yield (
             name,
             {
@@ -76,7 +79,11 @@ def parse_rows(
 
 
 def parse_blocks(
-    text: str, columns: Sequence[str], scores: Sequence[str]
+    text: str,
+    columns: Sequence[str],
+    scores: Sequence[str],
+    kind: IntervalKind = "none",
+    scales: Sequence[float] | float = 1.0,
 ) -> Iterator[tuple[str, str, dict[str, Cell]]]:
     """Name, column and cells of lines whose columns are groups of cells.
 
@@ -84,15 +91,30 @@ def parse_blocks(
         text: Lines of a name and, for each column, one cell for each score.
         columns: Names of the groups, such as datasets.
         scores: Names of the cells of a group.
+        kind: What intervals are.
+        scales: As in `parse_rows`, for the cells of a group.
     """
-    for line in text.strip().splitlines():
-        name, *cells = line.split()
-        if len(cells) != len(columns) * len(scores):
-            raise ValueError(f"Expected {len(columns) * len(scores)} cells: {line!r}.")
-        for i, column in enumerate(columns):
-            group = cells[i * len(scores) : (i + 1) * len(scores)]
-            yield (
-                name,
-                column,
-                dict(zip(scores, map(parse_cell, group), strict=True)),
-            )
+    places = [(column, score) for column in columns for score in scores]
+    factors = scales if isinstance(scales, float) else [*scales] * len(columns)
+    for name, cells in parse_rows(text, places, kind, factors):
+        for column in columns:
+            yield name, column, {score: cells[column, score] for score in scores}
+
+
+def chosen_settings(
+    choices: Mapping[str, Mapping[str, Sequence[Any]]],
+    name: str,
+    columns: Sequence[str],
+    column: str,
+) -> dict[str, Any]:
+    """What the authors chose for a row on a dataset; empty if it is not published.
+
+    Args:
+        choices: Name of the row -> setting -> its value for each column, or None.
+        name: Name of the row.
+        columns: Names of the columns, such as datasets.
+        column: One of them.
+    """
+    place = columns.index(column)
+    found = {key: values[place] for key, values in choices.get(name, {}).items()}
+    return {key: value for key, value in found.items() if value is not None}

@@ -5,16 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from experiments.settings.published import qlae
-from experiments.settings.published.record import (
-    Cell,
-    Difference,
-    Gap,
-    Optimizer,
-    PublishedRow,
-    Scoring,
-    Training,
-)
+from experiments.settings.published.record import Cell, Difference, Gap, PublishedRow
 from experiments.settings.published.tables import FOREST, INFOMEC, parse_blocks
+from experiments.settings.published.training import Optimizer, Scoring, Training
 
 NAME = "Hsu et al. 2024"
 TITLE = "Tripod: Three Complementary Inductive Biases"
@@ -99,7 +92,6 @@ _GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
 }
 
 _RATE = Difference("learning_rate", "1e-3", "2e-4", {"learning_rate": 2e-4})
-_BETA_2 = Difference("beta_2", "0.99", "0.999, optax's default", {"beta_2": 0.999})
 _STEPS = Difference("steps", "at most 2e5", "2.5e5", {"steps": 250_000})
 _CLIPPING = Difference(
     "clip_value",
@@ -112,9 +104,6 @@ _AGGREGATE = Difference(
     "Algorithm 1: one ratio over all regularized dimensions",
     "a ratio for each of four layers, summed",
     {"aggregate": "per_output"},
-)
-_SCALE = Difference(
-    "scale", "not said", "softplus of the encoder's output", {"scale": "softplus"}
 )
 _OVERFLOW = Difference(
     "PSNR",
@@ -141,26 +130,16 @@ _PROFILING = (
     "a time depends on the machine: `benchmarks/train_step.py` measures the ratios"
 )
 
-# Table 1: aggregated, then each dataset: InfoM, InfoC, InfoE.
-_INFOMCE_SCORES = (INFOMEC[0], INFOMEC[2], INFOMEC[1])
-_INFOMCE = """
-    beta_tcvae 0.62 0.57 0.77 0.68 0.55 0.98 0.45 0.42 0.61 0.71 0.71 0.72 0.65 0.61 0.78
-    qlae 0.68 0.43 0.88 0.86 0.45 1.00 0.52 0.46 0.75 0.62 0.39 0.82 0.72 0.42 0.94
-    tripod_naive 0.68 0.44 0.90 0.83 0.45 1.00 0.61 0.47 0.84 0.64 0.38 0.81 0.65 0.46 0.93
-    tripod 0.78 0.59 0.90 0.94 0.59 1.00 0.64 0.53 0.84 0.72 0.56 0.82 0.84 0.68 0.95
-    tripod_no_nhp 0.70 0.48 0.89 0.85 0.46 1.00 0.60 0.50 0.81 0.59 0.40 0.81 0.75 0.57 0.93
-    tripod_no_klm 0.73 0.50 0.90 0.89 0.57 1.00 0.57 0.50 0.80 0.74 0.54 0.82 0.72 0.38 0.96
-    tripod_finer 0.56 0.46 0.92 0.69 0.48 1.00 0.43 0.40 0.97 0.54 0.41 0.84 0.57 0.54 0.87
-"""  # noqa: E501
-# D, C, I.
-_DCI = """
-    beta_tcvae 0.44 0.38 0.89 0.64 0.51 1.00 0.29 0.26 0.80 0.42 0.37 0.86 0.39 0.36 0.89
-    qlae 0.55 0.43 0.92 0.79 0.58 1.00 0.42 0.37 0.82 0.40 0.31 0.88 0.60 0.46 0.98
-    tripod_naive 0.57 0.45 0.93 0.74 0.55 1.00 0.46 0.40 0.85 0.45 0.34 0.87 0.62 0.50 0.99
-    tripod 0.64 0.57 0.93 0.80 0.65 1.00 0.54 0.48 0.86 0.49 0.47 0.88 0.72 0.67 0.99
-    tripod_no_nhp 0.56 0.46 0.92 0.76 0.56 1.00 0.48 0.42 0.86 0.39 0.30 0.85 0.63 0.58 0.98
-    tripod_no_klm 0.60 0.51 0.92 0.76 0.62 1.00 0.49 0.42 0.83 0.52 0.50 0.88 0.62 0.48 0.99
-    tripod_finer 0.51 0.53 0.88 0.73 0.64 1.00 0.42 0.40 0.82 0.40 0.45 0.83 0.47 0.63 0.88
+# Table 1, both halves: aggregated, then each dataset: InfoM, InfoC, InfoE; D, C, I.
+_SCORES = (INFOMEC[0], INFOMEC[2], INFOMEC[1], *FOREST)
+_TABLE_1 = """
+    beta_tcvae 0.62 0.57 0.77 0.44 0.38 0.89 0.68 0.55 0.98 0.64 0.51 1.00 0.45 0.42 0.61 0.29 0.26 0.80 0.71 0.71 0.72 0.42 0.37 0.86 0.65 0.61 0.78 0.39 0.36 0.89
+    qlae 0.68 0.43 0.88 0.55 0.43 0.92 0.86 0.45 1.00 0.79 0.58 1.00 0.52 0.46 0.75 0.42 0.37 0.82 0.62 0.39 0.82 0.40 0.31 0.88 0.72 0.42 0.94 0.60 0.46 0.98
+    tripod_naive 0.68 0.44 0.90 0.57 0.45 0.93 0.83 0.45 1.00 0.74 0.55 1.00 0.61 0.47 0.84 0.46 0.40 0.85 0.64 0.38 0.81 0.45 0.34 0.87 0.65 0.46 0.93 0.62 0.50 0.99
+    tripod 0.78 0.59 0.90 0.64 0.57 0.93 0.94 0.59 1.00 0.80 0.65 1.00 0.64 0.53 0.84 0.54 0.48 0.86 0.72 0.56 0.82 0.49 0.47 0.88 0.84 0.68 0.95 0.72 0.67 0.99
+    tripod_no_nhp 0.70 0.48 0.89 0.56 0.46 0.92 0.85 0.46 1.00 0.76 0.56 1.00 0.60 0.50 0.81 0.48 0.42 0.86 0.59 0.40 0.81 0.39 0.30 0.85 0.75 0.57 0.93 0.63 0.58 0.98
+    tripod_no_klm 0.73 0.50 0.90 0.60 0.51 0.92 0.89 0.57 1.00 0.76 0.62 1.00 0.57 0.50 0.80 0.49 0.42 0.83 0.74 0.54 0.82 0.52 0.50 0.88 0.72 0.38 0.96 0.62 0.48 0.99
+    tripod_finer 0.56 0.46 0.92 0.51 0.53 0.88 0.69 0.48 1.00 0.73 0.64 1.00 0.43 0.40 0.97 0.42 0.40 0.82 0.54 0.41 0.84 0.40 0.45 0.83 0.57 0.54 0.87 0.47 0.63 0.88
 """  # noqa: E501
 # Table 6: seconds of a training iteration.
 _SECONDS = {
@@ -188,13 +167,8 @@ def scoring(method: str, dataset: str | None = None) -> Scoring:
 
 def rows() -> Iterator[PublishedRow]:
     """All rows of table 1, with both its halves, and of table 6."""
-    columns = ("aggregated", *DATASETS)
-    trees = {
-        (name, dataset): cells
-        for name, dataset, cells in parse_blocks(_DCI, columns, FOREST)
-    }
-    for name, dataset, cells in parse_blocks(_INFOMCE, columns, _INFOMCE_SCORES):
-        yield _row(name, dataset, {**cells, **trees[name, dataset]})
+    for name, dataset, cells in parse_blocks(_TABLE_1, qlae.COLUMNS, _SCORES):
+        yield _row(name, dataset, cells)
     for name, (title, seconds) in _SECONDS.items():
         yield PublishedRow(
             paper="tripod",
@@ -203,7 +177,6 @@ def rows() -> Iterator[PublishedRow]:
             title=title,
             method=None,
             dataset=None,
-            training=None,
             scoring=Scoring(estimators={"time": "mean"}, representation="values"),
             cells={"time/seconds_per_step": Cell(seconds)},
             missing=_PROFILING,
@@ -212,21 +185,15 @@ def rows() -> Iterator[PublishedRow]:
 
 def _row(name: str, dataset: str, cells: Mapping[str, Cell]) -> PublishedRow:
     title, method, training, own = _MODELS[name]
-    average = dataset == "aggregated"
-    made = PublishedRow(
-        paper="tripod",
-        table="table1",
-        row=f"{name}/{dataset}",
+    made = PublishedRow.at(
+        f"tripod:table1:{name}/{dataset}",
         title=title,
         method=method,
-        dataset=None if average else dataset,
-        training=None,
         scoring=scoring(method, dataset),
         cells=cells,
-        seeds=12 if average else 3,
-        missing=qlae.AVERAGE if average else None,
+        seeds=12 if dataset == "aggregated" else 3,
     )
-    if average:
+    if not made.runs:
         return made
     settings = dict(_CHOSEN[dataset]) if method == "tripod" else {}
     if method == "beta_tcvae":
@@ -248,9 +215,9 @@ def _row(name: str, dataset: str, cells: Mapping[str, Cell]) -> PublishedRow:
 
 
 def _code(method: str) -> tuple[Difference, ...]:
-    found = [_RATE, _BETA_2, _STEPS, _CLIPPING]
+    found = [_RATE, qlae.BETA_2, _STEPS, _CLIPPING]
     if method == "tripod":
         found.append(_AGGREGATE)
     if method == "beta_tcvae":
-        found.append(_SCALE)
+        found.append(qlae.SCALE)
     return (*found, _OVERFLOW, _SAMPLE)

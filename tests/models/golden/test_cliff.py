@@ -11,6 +11,7 @@ from tests.models.golden.toolkit import Draws, Weights, torch
 RATE, SIGMA = 1e-3, 0.3
 GRID, CONDITIONS = 100, 20
 STEP = 10 / GRID
+OPTIONS = {"bandwidth": SIGMA, "learning_rate": RATE}
 
 
 def normal_density(x, mean):
@@ -60,96 +61,61 @@ def criterion(z, chosen, points):
     return univariate, bivariate, uniform
 
 
-def _take(draws, count):
-    """Conditioning samples and points of the uniform, as the criterion draws them."""
-    chosen = draws.take("shuffle", (count,))[:CONDITIONS].long()
+def _terms(z, draws):
+    """The criterion's terms as the model logs them, of what it drew."""
+    chosen = draws.take("shuffle", (len(z),))[:CONDITIONS].long()
     points = draws.take("uniform", (GRID,))
     assert 1.0 < points.abs().max() <= math.sqrt(3)
-    return chosen, points
+    names = ("cliff_univariate", "cliff_bivariate", "cliff_uniform")
+    return dict(zip(names, criterion(z, chosen, points), strict=True))
 
 
 def test_golden_steps_on_points(monkeypatch):
     """Section 3.1: the criterion is the only loss."""
-    model = toolkit.golden_model(
-        "cliff",
-        (2,),
-        2,
-        seed=4,
-        network="mlp",
-        width=0.2,
-        bandwidth=SIGMA,
-        univariate_weight=0.5,
-        bivariate_weight=1.5,
-        uniform_weight=0.7,
-        cliff_weight=2.0,
-        learning_rate=RATE,
-    )
+    parts = (0.5, 1.5, 0.7)
+    names = ("univariate_weight", "bivariate_weight", "uniform_weight")
+    options = {"cliff_weight": 2.0, **dict(zip(names, parts, strict=True)), **OPTIONS}
+    options |= {"network": "mlp", "width": 0.2}
+    model = toolkit.golden_model("cliff", (2,), 2, seed=4, **options)
     weights = Weights(encoder=model.trainable_variables)
     adam = torch.optim.Adam(weights.leaves("encoder"), lr=RATE)
     draws = Draws(monkeypatch)
-    for step in range(2):
-        points = np.random.default_rng(step).uniform(-1, 1, (30, 2)).astype("float32")
-        logs = toolkit.step_of(model, points)
-        drawn = _take(draws, 30)
-        draws.check_all_taken()
-        z = networks.mlp(weights.part("encoder"), torch.tensor(points).double())
-        univariate, bivariate, uniform = criterion(z, *drawn)
-        loss = 2.0 * (0.5 * univariate + 1.5 * bivariate + 0.7 * uniform)
-        weights.descend(loss, adam)
-        toolkit.check_logs(
-            logs,
-            loss=loss,
-            cliff_univariate=univariate,
-            cliff_bivariate=bivariate,
-            cliff_uniform=uniform,
-        )
-        weights.check((model.optimizer, adam))
+
+    def terms_of(step, points):
+        terms = _terms(networks.mlp(weights.part("encoder"), points), draws)
+        pairs = zip(parts, terms.values(), strict=True)
+        return 2.0 * sum(weight * term for weight, term in pairs), terms
+
+    randoms = [np.random.default_rng(step) for step in range(2)]
+    points = [random.uniform(-1, 1, (30, 2)).astype("float32") for random in randoms]
+    batches = [(each, torch.tensor(each).double()) for each in points]
+    toolkit.follow(model, weights, adam, batches, terms_of, draws)
 
 
 @pytest.mark.slow
 def test_golden_steps_on_images(monkeypatch):
     """Section 3.2: beside a beta-VAE, on the means."""
     beta, latents, count = 10.0, 3, 24
-    model = toolkit.golden_model(
-        "cliff",
-        (16, 16, 3),
-        latents,
-        seed=5,
-        width=1 / 16,
-        encoder_options={"variant": "code"},
-        bandwidth=SIGMA,
-        beta=beta,
-        learning_rate=RATE,
-    )
+    options = {"encoder_options": {"variant": "code"}, "beta": beta, **OPTIONS}
+    options["width"] = 1 / 16
+    model = toolkit.golden_model("cliff", (16, 16, 3), latents, seed=5, **options)
     weights = Weights.of_autoencoder(model)
     adam = torch.optim.Adam(weights.leaves("encoder", "decoder"), lr=RATE)
     draws = Draws(monkeypatch)
-    for step in range(2):
-        images, x = toolkit.batch(16, count, seed=step)
-        logs = toolkit.step_of(model, images)
+
+    def terms_of(step, x):
         noise = draws.take("normal", (count, latents))
-        drawn = _take(draws, count)
-        draws.check_all_taken()
         head = networks.locatello_encoder(weights.part("encoder"), x)
         mean, log_variance = head.chunk(2, dim=1)
         z = mean + (0.5 * log_variance).exp() * noise
         logits = networks.locatello_decoder(weights.part("decoder"), z)
-        error = torch.nn.functional.binary_cross_entropy_with_logits(
-            logits, x, reduction="sum"
-        )
-        error = error / count
+        error = toolkit.summed_cross_entropy(logits, x)
         kl = 0.5 * (mean**2 + log_variance.exp() - 1 - log_variance).sum(1).mean()
-        univariate, bivariate, uniform = criterion(mean, *drawn)
+        terms = _terms(mean, draws)
+        univariate, bivariate, uniform = terms.values()
         of_cliff = 0.5 * univariate + bivariate + 0.7 * uniform
         loss = error + beta * kl + of_cliff
-        weights.descend(loss, adam)
-        toolkit.check_logs(
-            logs,
-            loss=loss,
-            reconstruction=error,
-            gaussian_kl=kl,
-            cliff_univariate=univariate,
-            cliff_bivariate=bivariate,
-            cliff_uniform=uniform,
-        )
-        weights.check((model.optimizer, adam))
+        return loss, {"reconstruction": error, "gaussian_kl": kl, **terms}
+
+    batches = [toolkit.batch(16, count, seed=step) for step in range(2)]
+    toolkit.follow(model, weights, adam, batches, terms_of, draws)

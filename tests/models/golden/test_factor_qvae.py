@@ -41,23 +41,11 @@ def permuted(one_hots, keys):
 def test_golden_steps(code_dim, distance, reduction, monkeypatch):
     # Faster than exp(-1e-5 t), so that the second step shows which one was taken.
     temperature = keras.optimizers.schedules.ExponentialDecay(1.0, 1, 0.5)
-    model = toolkit.golden_model(
-        "factor_qvae",
-        (8, 8, 3),
-        LATENTS,
-        seed=1,
-        width=1 / 32,
-        num_values=CODES,
-        code_dim=code_dim,
-        distance=distance,
-        kl_weight=BETA,
-        kl_reduction=reduction,
-        tc_weight=GAMMA,
-        temperature=temperature,
-        hidden_units=[7, 6],
-        learning_rate=RATE,
-        discriminator_learning_rate=OTHER_RATE,
-    )
+    options = {"num_values": CODES, "code_dim": code_dim, "distance": distance}
+    options |= {"kl_weight": BETA, "kl_reduction": reduction, "tc_weight": GAMMA}
+    options |= {"temperature": temperature, "hidden_units": [7, 6], "width": 1 / 32}
+    options |= {"learning_rate": RATE, "discriminator_learning_rate": OTHER_RATE}
+    model = toolkit.golden_model("factor_qvae", (8, 8, 3), LATENTS, seed=1, **options)
     _enlarge(model)
     critic = model.discriminator.discriminator_variables
     weights = Weights.of_autoencoder(model, critic=critic)
@@ -95,14 +83,7 @@ def test_golden_steps(code_dim, distance, reduction, monkeypatch):
         other_loss = -(of_real.log() + (1 - of_made).log()).mean() / 2
         weights.descend(other_loss, second)
         draws.check_all_taken()
-        toolkit.check_logs(
-            logs,
-            loss=loss,
-            reconstruction=error,
-            quantizer_kl=kl,
-            discriminator_total_correlation=correlation,
-            discriminator_loss=other_loss,
-        )
+        toolkit.check_factor_logs(logs, loss, error, kl, correlation, other_loss)
         weights.check((model.discriminator_optimizer, second))
 
 

@@ -11,20 +11,12 @@ RATE, LATENTS, CATEGORIES, COUNT, GAMMA = 1e-3, 3, 5, 6, 4.0
 
 
 def _model(method, **options):
-    model = toolkit.golden_model(
-        method,
-        (16, 16, 3),
-        LATENTS,
-        seed=2,
-        width=1 / 16,
-        encoder_options={"variant": "code"},
-        num_values=CATEGORIES,
-        # Half a cosine over 10 steps from 0.5 up to 2.
-        noise_scale=keras.optimizers.schedules.CosineDecay(0.5, 10, alpha=4.0),
-        learning_rate=RATE,
-        **options,
-    )
-    return model
+    options |= {"num_values": CATEGORIES, "learning_rate": RATE, "width": 1 / 16}
+    options["encoder_options"] = {"variant": "code"}
+    # Half a cosine over 10 steps from 0.5 up to 2.
+    noise_scale = keras.optimizers.schedules.CosineDecay(0.5, 10, alpha=4.0)
+    options["noise_scale"] = noise_scale
+    return toolkit.golden_model(method, (16, 16, 3), LATENTS, seed=2, **options)
 
 
 def _elbo(w, of_decoder, x, uniform, step):
@@ -34,9 +26,7 @@ def _elbo(w, of_decoder, x, uniform, step):
     weights = torch.softmax(logits + scale * toolkit.gumbel(uniform), dim=-1)
     z = weights @ torch.linspace(-1, 1, CATEGORIES, dtype=torch.float64)
     outputs = networks.locatello_decoder(of_decoder, z)
-    error = torch.nn.functional.binary_cross_entropy_with_logits(
-        outputs, x, reduction="sum"
-    ) / len(x)
+    error = toolkit.summed_cross_entropy(outputs, x)
     log_q = torch.log_softmax(logits, dim=-1)
     kl = (log_q.exp() * (log_q + np.log(CATEGORIES))).sum((1, 2)).mean()
     return z, error, kl
@@ -47,27 +37,21 @@ def test_golden_steps_of_d_vae(monkeypatch):
     weights = Weights.of_autoencoder(model)
     adam = torch.optim.Adam(weights.leaves("encoder", "decoder"), lr=RATE)
     draws = Draws(monkeypatch)
-    for step in range(2):
-        images, x = toolkit.batch(16, COUNT, seed=step)
-        logs = toolkit.step_of(model, images)
+
+    def terms_of(step, x):
         noise = draws.take("uniform", (COUNT, LATENTS, CATEGORIES))
-        draws.check_all_taken()
         parts = weights.part("encoder"), weights.part("decoder")
         _, error, kl = _elbo(*parts, x, noise, step)
-        loss = error + kl
-        weights.descend(loss, adam)
-        toolkit.check_logs(logs, loss=loss, reconstruction=error, quantizer_kl=kl)
-        weights.check((model.optimizer, adam))
+        return error + kl, {"reconstruction": error, "quantizer_kl": kl}
+
+    batches = [toolkit.batch(16, COUNT, seed=step) for step in range(2)]
+    toolkit.follow(model, weights, adam, batches, terms_of, draws)
 
 
 def test_golden_steps_of_factor_d_vae(monkeypatch):
     """One batch for both sides; the discriminator sees latents from before the step."""
-    model = _model(
-        "factor_d_vae",
-        tc_weight=GAMMA,
-        hidden_units=[7, 6],
-        discriminator_learning_rate=2 * RATE,
-    )
+    options = {"tc_weight": GAMMA, "hidden_units": [7, 6]}
+    model = _model("factor_d_vae", discriminator_learning_rate=2 * RATE, **options)
     weights = Weights.of_autoencoder(
         model, critic=model.discriminator.discriminator_variables
     )
@@ -100,12 +84,5 @@ def test_golden_steps_of_factor_d_vae(monkeypatch):
             leaf.grad = gradient
         first.step()
         second.step()
-        toolkit.check_logs(
-            logs,
-            loss=loss,
-            reconstruction=error,
-            quantizer_kl=kl,
-            discriminator_total_correlation=correlation,
-            discriminator_loss=other_loss,
-        )
+        toolkit.check_factor_logs(logs, loss, error, kl, correlation, other_loss)
         weights.check((model.optimizer, first), (model.discriminator_optimizer, second))

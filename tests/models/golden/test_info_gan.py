@@ -7,7 +7,7 @@ continuous one, uniform on [0, 1].
 import pytest
 
 from tests.models.golden import networks, toolkit
-from tests.models.golden.test_qlae import quantized
+from tests.models.golden.test_qlae import SMALL_NETWORKS, quantized
 from tests.models.golden.toolkit import Draws, Weights, torch
 
 RATE, DECAY, LATENTS, VALUES, COUNT = 1e-3, 2.0, 3, 5, 4
@@ -80,21 +80,11 @@ class Round:
 )
 def test_golden_round(method, side, monkeypatch):
     is_quantized = method == "ql_infowgan_gp"
-    options = {"preserving_layers": 0}
-    model = toolkit.golden_model(
-        method,
-        (SIDE, SIDE, 3),
-        LATENTS,
-        seed=6,
-        width=0.125,
-        encoder_options=options,
-        decoder_options=options,
-        encoder_steps=2,
-        weight_decay=DECAY,
-        learning_rate=RATE,
-        codebook_side=side,
-        **({"num_values": VALUES} if is_quantized else {}),
-    )
+    options = {"encoder_steps": 2, "weight_decay": DECAY, "learning_rate": RATE}
+    options |= {"codebook_side": side, **SMALL_NETWORKS}
+    if is_quantized:
+        options["num_values"] = VALUES
+    model = toolkit.golden_model(method, (SIDE, SIDE, 3), LATENTS, seed=6, **options)
     codebook = model.quantizer.trainable_variables if is_quantized else []
     weights = Weights(
         encoder=[v for v in model.encoder_variables if "codebook" not in v.path],

@@ -56,53 +56,37 @@ def normalized_hessian(decode, z, sigma, signs, normals, aggregate):
     "aggregate", ["joint", pytest.param("per_output", marks=pytest.mark.slow)]
 )
 def test_golden_steps(aggregate, monkeypatch):
-    model = toolkit.golden_model(
-        "tripod",
-        (16, 16, 3),
-        LATENTS,
-        seed=3,
-        width=1 / 16,
-        klm_weight=KLM,
-        nhp_weight=NHP,
-        aggregate=aggregate,
-        learning_rate=RATE,
-    )
+    options = {"klm_weight": KLM, "nhp_weight": NHP, "aggregate": aggregate}
+    options |= {"width": 1 / 16, "learning_rate": RATE}
+    model = toolkit.golden_model("tripod", (16, 16, 3), LATENTS, seed=3, **options)
     _spread(model)
     weights = Weights.of_autoencoder(model)
+    w, of_decoder = weights.part("encoder"), weights.part("decoder")
     adam = torch.optim.Adam(
         weights.leaves("encoder", "decoder"), lr=RATE, betas=(0.9, 0.99)
     )
     draws = Draws(monkeypatch)
-    for step in range(2):
-        images, x = toolkit.batch(16, COUNT, seed=step)
-        logs = toolkit.step_of(model, images)
+
+    def inner(points):
+        return networks.residual_decoder(of_decoder, points, stages=2)[1]
+
+    def terms_of(step, x):
         # n_p draws of each kind for every image.
         uniform = draws.take("uniform", (COUNT, 2, LATENTS))
         signs = torch.where(uniform < 0.5, -1.0, 1.0)
         normals = draws.take("normal", (COUNT, 2, LATENTS))
-        draws.check_all_taken()
-        w, of_decoder = weights.part("encoder"), weights.part("decoder")
         z, continuous = quantized(networks.residual_encoder(w, x, stages=2))
         sigma = continuous.std(0, correction=0)
         logits, _ = networks.residual_decoder(of_decoder, z, stages=2)
         error = torch.nn.functional.binary_cross_entropy_with_logits(logits, x)
-        information = multiinformation(z, sigma)
+        klm = multiinformation(z, sigma)
+        nhp = normalized_hessian(inner, z, sigma, signs, normals, aggregate)
+        terms = {"klm_multiinformation": klm, "nhp_hessian_penalty": nhp}
+        return error + KLM * klm + NHP * nhp, {"reconstruction": error, **terms}
 
-        def inner(points, of_decoder=of_decoder):
-            return networks.residual_decoder(of_decoder, points, stages=2)[1]
-
-        penalty = normalized_hessian(inner, z, sigma, signs, normals, aggregate)
-        loss = error + KLM * information + NHP * penalty
-        weights.descend(loss, adam)
-        toolkit.check_logs(
-            logs,
-            loss=loss,
-            reconstruction=error,
-            klm_multiinformation=information,
-            nhp_hessian_penalty=penalty,
-        )
-        # Second differences cost digits.
-        weights.check((model.optimizer, adam), digits=3e-3)
+    batches = [toolkit.batch(16, COUNT, seed=step) for step in range(2)]
+    # Second differences cost digits.
+    toolkit.follow(model, weights, adam, batches, terms_of, draws, digits=3e-3)
 
 
 def _spread(model):

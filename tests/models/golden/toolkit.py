@@ -22,6 +22,29 @@ def golden_model(method, shape, num_latents, seed, **options):
     return model
 
 
+def follow(model, weights, adam, batches, terms_of, draws=None, **tolerance):
+    """Trains a model, takes the same steps in PyTorch, and compares both after each.
+
+    Args:
+        model: Model under test.
+        weights: Its `Weights`.
+        adam: Optimizer of PyTorch that owns them.
+        batches: For each step the images, as the model and as PyTorch take them.
+        terms_of: From the step's number and its images to the loss by the paper's
+            formulas, and the terms that the model logs.
+        draws: `Draws` that `terms_of` takes all of, if the step is random.
+        **tolerance: Arguments of `Weights.check`.
+    """
+    for step, (images, x) in enumerate(batches):
+        logs = step_of(model, images)
+        loss, terms = terms_of(step, x)
+        if draws is not None:
+            draws.check_all_taken()
+        weights.descend(loss, adam)
+        check_logs(logs, loss=loss, **terms)
+        weights.check((model.optimizer, adam), **tolerance)
+
+
 def step_of(model, images):
     """One training step of the model under test; what it logs of this step alone."""
     logs = model.train_on_batch(images, return_dict=True)
@@ -71,6 +94,14 @@ class Draws:
 def gumbel(uniform):
     """Standard Gumbel noise from uniform draws."""
     return -torch.log(-torch.log(uniform))
+
+
+def summed_cross_entropy(logits, x):
+    """Cross-entropy summed over pixels, as a mean over images."""
+    sums = torch.nn.functional.binary_cross_entropy_with_logits(
+        logits, x, reduction="sum"
+    )
+    return sums / len(x)
 
 
 class Weights:
@@ -168,6 +199,13 @@ def check_logs(logs, **expected):
     for name, value in expected.items():
         ours, theirs = float(logs[name]), float(value.detach())
         assert ours == pytest.approx(theirs, rel=2e-4, abs=1e-6), (name, theirs, ours)
+
+
+def check_factor_logs(logs, loss, error, kl, correlation, discriminator_loss):
+    """The terms of a discrete autoencoder with a discriminator, as `check_logs`."""
+    check_logs(logs, loss=loss, reconstruction=error, quantizer_kl=kl)
+    check_logs(logs, discriminator_total_correlation=correlation)
+    check_logs(logs, discriminator_loss=discriminator_loss)
 
 
 def undecayed(name):
