@@ -46,14 +46,9 @@ def main(argv: Sequence[str]) -> None:
         **{key: value for key, value in options.items() if value},
     )
     print(repr(dataset))
-    written = save_sheets(
-        dataset,
-        Path(_OUTPUT.value),
-        rows=_ROWS.value,
-        columns=_COLUMNS.value,
-        seed=_SEED.value,
-    )
-    for path in written:
+    folder = Path(_OUTPUT.value)
+    sizes = _ROWS.value, _COLUMNS.value
+    for path in save_sheets(dataset, folder, *sizes, _SEED.value):
         print(path)
 
 

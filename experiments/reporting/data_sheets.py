@@ -125,12 +125,7 @@ def _save_points(dataset: ContinuousDataset, folder: Path, seed: int) -> list[Pa
 
 
 def save_sheets(
-    dataset: FactorDataset,
-    folder: Path,
-    *,
-    rows: int = 8,
-    columns: int = 12,
-    seed: int = 0,
+    dataset: FactorDataset, folder: Path, rows: int, columns: int, seed: int
 ) -> list[Path]:
     """Writes both sheets.
 

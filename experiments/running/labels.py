@@ -11,7 +11,7 @@ from experiments.settings.config import RunConfig
 from models import LatentModel
 from qlayers.datasets import FactorDataset
 from qlayers.datasets.samplers import Sampler
-from qlayers.metrics.metric_result import MetricResult, SingleScore
+from qlayers.metrics.metric_result import MainScore, MetricResult
 from qlayers.pixels import to_unit_range
 
 # Purpose of the random numbers that choose labelled images.
@@ -36,7 +36,7 @@ class LabelledImages:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LabelValidationResult(SingleScore, MetricResult):
+class LabelValidationResult(MainScore, MetricResult):
     """The supervised loss on labels that were not learned from.
 
     Attributes:

@@ -9,11 +9,11 @@ from qlayers.metrics._checks import FloatArray, IntArray, check_at_least
 from qlayers.metrics._factor_sampling import Encode, FactorDataset, FactorSampler
 from qlayers.metrics._progress import Progress
 from qlayers.metrics.logistic import fit_logistic
-from qlayers.metrics.metric_result import MetricResult
+from qlayers.metrics.metric_result import MainScore, MetricResult
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BetaVAEScoreResult(MetricResult):
+class BetaVAEScoreResult(MainScore, MetricResult):
     """The score of Higgins et al.
 
     Attributes:
@@ -26,9 +26,6 @@ class BetaVAEScoreResult(MetricResult):
 
     score: float
     train_accuracy: float
-
-    def __float__(self) -> float:
-        return self.score
 
 
 def beta_vae_score(

@@ -7,11 +7,11 @@ import numpy as np
 from qlayers.metrics._checks import BoolArray, FloatArray, IntArray, check_at_least
 from qlayers.metrics._factor_sampling import Encode, FactorDataset, FactorSampler
 from qlayers.metrics._progress import Progress
-from qlayers.metrics.metric_result import MetricResult
+from qlayers.metrics.metric_result import MainScore, MetricResult
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FactorVAEScoreResult(MetricResult):
+class FactorVAEScoreResult(MainScore, MetricResult):
     """The score of Kim and Mnih.
 
     Attributes:
@@ -28,9 +28,6 @@ class FactorVAEScoreResult(MetricResult):
     train_accuracy: float
     votes: IntArray
     active: BoolArray
-
-    def __float__(self) -> float:
-        return self.score
 
 
 def factor_vae_score(

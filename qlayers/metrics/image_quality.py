@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from qlayers.metrics._checks import FloatArray, IntArray, check_choice
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
-from qlayers.metrics.metric_result import MetricResult
+from qlayers.metrics.metric_result import MainScore, MetricResult
 
 # Images are converted this many values at a time, so that a stack of uint8 images
 # does not need eight times its memory.
@@ -16,7 +16,7 @@ _VARIANTS = ("exact", "uint8_overflow")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PSNRResult(MetricResult):
+class PSNRResult(MainScore, MetricResult):
     """Peak signal-to-noise ratio of reconstructions.
 
     Attributes:
@@ -33,9 +33,6 @@ class PSNRResult(MetricResult):
     mse: float
     psnr_per_image: FloatArray
     mse_per_image: FloatArray
-
-    def __float__(self) -> float:
-        return self.psnr
 
 
 def psnr(

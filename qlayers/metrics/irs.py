@@ -9,13 +9,13 @@ from qlayers.metrics._checks import BoolArray, FloatArray
 from qlayers.metrics._domain import domain_notes
 from qlayers.metrics._sample import Sample
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
-from qlayers.metrics.metric_result import MetricResult, SingleScore
+from qlayers.metrics.metric_result import MainScore, MetricResult
 
 _NOTABLE_CHANCE = 0.1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class IRSResult(SingleScore, MetricResult):
+class IRSResult(MainScore, MetricResult):
     """The interventional robustness score.
 
     Attributes:

@@ -15,13 +15,13 @@ from qlayers.metrics._checks import (
     check_same_length,
 )
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
-from qlayers.metrics.metric_result import MetricResult, SingleScore
+from qlayers.metrics.metric_result import MainScore, MetricResult
 
 _CORRELATIONS = ("spearman", "pearson")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MCCResult(SingleScore, MetricResult):
+class MCCResult(MainScore, MetricResult):
     """The mean correlation coefficient.
 
     Attributes:

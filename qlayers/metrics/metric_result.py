@@ -78,12 +78,11 @@ class MetricResult:
         return []
 
 
-class SingleScore:
-    """Lets a result with one score be used where a number is expected."""
+class MainScore:
+    """Lets a result stand for its first score where a number is expected."""
 
     def __float__(self) -> float:
-        (value,) = self.scores().values()  # type: ignore[attr-defined]
-        return float(value)
+        return next(iter(self.scores().values()))  # type: ignore[attr-defined]
 
 
 def plain(value: Any) -> Any:

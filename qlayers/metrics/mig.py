@@ -10,11 +10,11 @@ from qlayers.metrics._checks import FloatArray, check_at_least, check_real_sourc
 from qlayers.metrics._domain import domain_notes
 from qlayers.metrics._sample import Sample
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
-from qlayers.metrics.metric_result import MetricResult, SingleScore
+from qlayers.metrics.metric_result import MainScore, MetricResult
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MIGResult(SingleScore, MetricResult):
+class MIGResult(MainScore, MetricResult):
     """The mutual information gap.
 
     Attributes:

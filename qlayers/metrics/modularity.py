@@ -9,13 +9,13 @@ from qlayers.metrics._checks import FloatArray, check_at_least, check_choice
 from qlayers.metrics._domain import domain_notes
 from qlayers.metrics._sample import Sample
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
-from qlayers.metrics.metric_result import MetricResult, SingleScore
+from qlayers.metrics.metric_result import MainScore, MetricResult
 
 _DEAD_LATENTS = ("zero", "ignore")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ModularityResult(SingleScore, MetricResult):
+class ModularityResult(MainScore, MetricResult):
     """Ridgeway and Mozer's modularity.
 
     Attributes:

@@ -18,11 +18,11 @@ from qlayers.metrics._sample import Sample, split
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
 from qlayers.metrics.linear_svm import fit_linear_svm
 from qlayers.metrics.mcc import correlation_matrix
-from qlayers.metrics.metric_result import MetricResult, SingleScore
+from qlayers.metrics.metric_result import MainScore, MetricResult
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SAPResult(SingleScore, MetricResult):
+class SAPResult(MainScore, MetricResult):
     """The separated attribute predictability.
 
     Attributes:

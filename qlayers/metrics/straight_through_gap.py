@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from qlayers.metrics._checks import FloatArray, IntArray
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
-from qlayers.metrics.metric_result import MetricResult
+from qlayers.metrics.metric_result import MainScore, MetricResult
 
 Losses = npt.ArrayLike | Callable[[Any], Any]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class StraightThroughGapResult(MetricResult):
+class StraightThroughGapResult(MainScore, MetricResult):
     """The gap between a model's loss with hard and with soft latents.
 
     Attributes:
@@ -34,9 +34,6 @@ class StraightThroughGapResult(MetricResult):
     hard_loss: float
     soft_losses: FloatArray
     hard_losses: FloatArray
-
-    def __float__(self) -> float:
-        return self.gap
 
 
 def straight_through_gap(

@@ -98,5 +98,5 @@ def test_own_images_with_gaps_and_without_labels(tmp_path):
     sheet = data_sheets.traversal_sheet(labelled, columns=2, seed=0)
     assert sheet.shape[0] == 2 * (8 + 2) + 2
     plain = datasets.from_arrays(images, name="plain")
-    written = data_sheets.save_sheets(plain, tmp_path)
+    written = data_sheets.save_sheets(plain, tmp_path, rows=8, columns=12, seed=0)
     assert [path.name for path in written] == ["plain_contact.png"]
