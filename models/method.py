@@ -13,6 +13,7 @@ from models.optimizers import make_adam
 # Arguments that the laboratory sets, not a user.
 _INTERNAL = {"networks", "num_latents", "parts", "name", "quantizer", "self"}
 _INTERNAL |= {"discriminator_optimizer", "label_sizes", "supervised_loss"}
+_INTERNAL |= {"make_parts"}
 
 
 class Paper(NamedTuple):

@@ -1,9 +1,11 @@
 """What the methods share: from an assembly to a model with its optimizers."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 
+import qlayers
 from models.assembly import Assembly
 from models.factor_model import FactorModel
 from models.latent_model import LatentModel
@@ -50,6 +52,22 @@ def model_from(
         l1_weight=l1_weight,
         name=name,
     )
+
+
+def with_discriminator(
+    make_parts: Callable[..., Assembly], tc_weight: Schedulable, **options: Any
+) -> Assembly:
+    """An autoencoder and a total-correlation discriminator with its own optimizer.
+
+    Args:
+        make_parts: `assemble` of everything but the regularizers.
+        tc_weight: Weight of the total correlation.
+        **options: Arguments of `qlayers.TotalCorrelationDiscriminator`.
+    """
+    discriminator = qlayers.TotalCorrelationDiscriminator(
+        tc_weight, trains_itself=False, name="discriminator", **options
+    )
+    return make_parts(regularizers=[discriminator])
 
 
 def factor_model_from(

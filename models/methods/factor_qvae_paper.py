@@ -4,12 +4,14 @@ All of them minimise the mean squared error. The paper works on images in [-0.5,
 here the `"dalle"` networks move images there and back.
 """
 
+import functools
+from collections.abc import Callable
 from typing import Any, Literal
 
 import keras
 
 import qlayers
-from models.assembly import assemble
+from models.assembly import Assembly, assemble
 from models.factor_model import FactorModel, halves
 from models.latent_model import LatentModel
 from models.method import Method, Paper
@@ -17,6 +19,7 @@ from models.methods.common import (
     exponential_temperature,
     factor_model_from,
     model_from,
+    with_discriminator,
 )
 from models.networks.choice import Networks
 from models.optimizers import make_adam
@@ -61,8 +64,7 @@ def dvae(
     """
     quantizer = _categorical(num_values, kl_weight, kl_reduction, temperature)
     parts = assemble(networks, num_latents, quantizer=quantizer)
-    rate = learning_rate or cosine_learning_rate()
-    return model_from(parts, "dvae", learning_rate=rate, **{**_LOSS, **training})
+    return _model(parts, "dvae", learning_rate, training)
 
 
 def qvae(
@@ -97,8 +99,7 @@ def qvae(
         num_values, code_dim, kl_weight, kl_reduction, distance, temperature
     )
     parts = assemble(networks, num_latents, quantizer=quantizer)
-    rate = learning_rate or cosine_learning_rate()
-    return model_from(parts, "qvae", learning_rate=rate, **{**_LOSS, **training})
+    return _model(parts, "qvae", learning_rate, training)
 
 
 def factor_dvae_learned(
@@ -125,9 +126,8 @@ def factor_dvae_learned(
         **training: As in `factor_qvae`.
     """
     quantizer = _categorical(num_values, kl_weight, kl_reduction, temperature)
-    return factorized_model(
-        networks, num_latents, quantizer, tc_weight, "factor_dvae_learned", **training
-    )
+    make_parts = functools.partial(assemble, networks, num_latents, quantizer=quantizer)
+    return factorized_model(make_parts, tc_weight, "factor_dvae_learned", **training)
 
 
 def factor_qvae(
@@ -164,15 +164,12 @@ def factor_qvae(
     quantizer = _gumbel(
         num_values, code_dim, kl_weight, kl_reduction, distance, temperature
     )
-    return factorized_model(
-        networks, num_latents, quantizer, tc_weight, "factor_qvae", **training
-    )
+    make_parts = functools.partial(assemble, networks, num_latents, quantizer=quantizer)
+    return factorized_model(make_parts, tc_weight, "factor_qvae", **training)
 
 
 def factorized_model(
-    networks: Networks,
-    num_latents: int,
-    quantizer: Any,
+    make_parts: Callable[..., Assembly],
     tc_weight: Schedulable,
     name: str,
     *,
@@ -184,17 +181,13 @@ def factorized_model(
     **training: Any,
 ) -> FactorModel:
     """What both methods with a discriminator share: they differ in their quantizer."""
-    discriminator = qlayers.TotalCorrelationDiscriminator(
+    parts = with_discriminator(
+        make_parts,
         tc_weight,
         hidden_units=hidden_units,
         one_hot=True,
-        trains_itself=False,
         kernel_initializer=keras.initializers.RandomNormal(stddev=0.02),
         seed=seed,
-        name="discriminator",
-    )
-    parts = assemble(
-        networks, num_latents, quantizer=quantizer, regularizers=[discriminator]
     )
     return factor_model_from(
         parts,
@@ -238,6 +231,13 @@ def _gumbel(
         distance=distance,
         name="quantizer",
     )
+
+
+def _model(
+    parts: Assembly, name: str, learning_rate: Any, training: dict[str, Any]
+) -> LatentModel:
+    rate = learning_rate or cosine_learning_rate()
+    return model_from(parts, name, learning_rate=rate, **{**_LOSS, **training})
 
 
 _FACTOR: dict[str, Any] = {

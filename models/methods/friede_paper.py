@@ -4,17 +4,18 @@ All of them sum the cross-entropy over pixels and use Adam with a learning rate 
 the Gaussian VAE of the comparison is `beta_vae` with `beta=1, reduction="sum"`.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 
 import qlayers
-from models.assembly import assemble
+from models.assembly import Assembly, assemble
 from models.factor_model import FactorModel, halves
 from models.latent_model import LatentModel
 from models.method import Method, Paper
-from models.methods.common import factor_model_from, model_from
+from models.methods.common import factor_model_from, model_from, with_discriminator
 from models.networks.choice import Networks
 from models.networks.initializers import truncated_normal_by_shape
 from models.optimizers import make_adam
@@ -119,10 +120,9 @@ def factor_d_vae(
         **training: As in `factor_vae`.
     """
     quantizer = _ordered(num_values, interval, noise_scale, kl_weight, active_values)
+    make_parts = functools.partial(assemble, networks, num_latents, quantizer=quantizer)
     return factorized_model(
-        networks,
-        num_latents,
-        quantizer,
+        make_parts,
         tc_weight,
         "factor_d_vae",
         supervised_loss=_supervision(
@@ -166,10 +166,9 @@ def factor_vae(
             `models.methods.common.factor_model_from`.
     """
     latent = qlayers.GaussianLatent(kl_weight, name="gaussian")
+    make_parts = functools.partial(assemble, networks, num_latents, quantizer=latent)
     return factorized_model(
-        networks,
-        num_latents,
-        latent,
+        make_parts,
         tc_weight,
         "factor_vae",
         two_batches=two_batches,
@@ -305,9 +304,7 @@ def _supervision(
 
 
 def factorized_model(
-    networks: Networks,
-    num_latents: int,
-    quantizer: Any,
+    make_parts: Callable[..., Assembly],
     tc_weight: Schedulable,
     name: str,
     *,
@@ -322,17 +319,13 @@ def factorized_model(
     **training: Any,
 ) -> FactorModel:
     """What `factor_vae` and `factor_d_vae` share: they differ in their quantizer."""
-    discriminator = qlayers.TotalCorrelationDiscriminator(
+    parts = with_discriminator(
+        make_parts,
         tc_weight,
         hidden_units=hidden_units,
         negative_slope=negative_slope,
-        trains_itself=False,
         kernel_initializer=truncated_normal_by_shape(),
         seed=seed,
-        name="discriminator",
-    )
-    parts = assemble(
-        networks, num_latents, quantizer=quantizer, regularizers=[discriminator]
     )
     return factor_model_from(
         parts,

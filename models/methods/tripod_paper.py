@@ -61,25 +61,16 @@ def tripod(
     quantizer = qlayers.FiniteScalarQuantizer(num_values, name="quantizer")
     klm = qlayers.KernelMultiinformation(klm_weight, name="klm")
     layers = _layers_or_default(networks, regularized_layers)
+    estimate = _estimate(layers, num_perturbations, batch_fraction, step_interval, seed)
+    estimate |= {"aggregate": aggregate, "directions": directions}
 
     def penalize(decoder: Any) -> qlayers.NormalizedHessianPenalty:
         return qlayers.NormalizedHessianPenalty(
-            decoder,
-            nhp_weight,
-            outputs=layers,
-            aggregate=aggregate,
-            directions=directions,
-            num_perturbations=num_perturbations,
-            batch_fraction=batch_fraction,
-            step_interval=step_interval,
-            seed=seed,
-            name="nhp",
+            decoder, nhp_weight, **estimate, name="nhp"
         )
 
-    parts = assemble(
-        networks, num_latents, quantizer=quantizer, regularizers=[klm, penalize]
-    )
-    return model_from(parts, "tripod", **{"beta_2": PAPER_BETA_2, **training})
+    regularizers = [klm, penalize]
+    return _model("tripod", networks, num_latents, quantizer, regularizers, training)
 
 
 def tripod_naive(
@@ -128,23 +119,47 @@ def tripod_naive(
     )
     klm = qlayers.KernelMultiinformation(klm_weight, bandwidth=bandwidth, name="klm")
     layers = _layers_or_default(networks, regularized_layers)
+    estimate = _estimate(layers, num_perturbations, batch_fraction, step_interval, seed)
 
     def penalize(decoder: Any) -> qlayers.HessianPenalty:
         return qlayers.HessianPenalty(
-            decoder,
-            hessian_weight,
-            outputs=layers,
-            num_perturbations=num_perturbations,
-            batch_fraction=batch_fraction,
-            step_interval=step_interval,
-            seed=seed,
-            name="hessian",
+            decoder, hessian_weight, **estimate, name="hessian"
         )
 
-    parts = assemble(
-        networks, num_latents, quantizer=quantizer, regularizers=[klm, penalize]
+    return _model(
+        "tripod_naive", networks, num_latents, quantizer, [klm, penalize], training
     )
-    return model_from(parts, "tripod_naive", **{"beta_2": PAPER_BETA_2, **training})
+
+
+def _estimate(
+    layers: list[str] | None,
+    num_perturbations: int,
+    batch_fraction: float,
+    step_interval: int,
+    seed: int | None,
+) -> dict[str, Any]:
+    """What both penalties take."""
+    return {
+        "outputs": layers,
+        "num_perturbations": num_perturbations,
+        "batch_fraction": batch_fraction,
+        "step_interval": step_interval,
+        "seed": seed,
+    }
+
+
+def _model(
+    name: str,
+    networks: Networks,
+    num_latents: int,
+    quantizer: Any,
+    regularizers: list[Any],
+    training: dict[str, Any],
+) -> LatentModel:
+    parts = assemble(
+        networks, num_latents, quantizer=quantizer, regularizers=regularizers
+    )
+    return model_from(parts, name, **{"beta_2": PAPER_BETA_2, **training})
 
 
 def _layers_or_default(
