@@ -31,10 +31,16 @@ class TermLayer(SavesRandomState, keras.layers.Layer):
     count, starting from 0. A loop that calls the layer more than once a step, and
     means the step, sets `layer.training_step` itself.
 
+    Constructor arguments that the layer keeps under their own names stand in
+    `config_names`, those of a subclass beside those of its bases: `get_config` needs no
+    more of them.
+
     A layer that draws random numbers assigns `seed_generator`; its state is saved with
     the weights. Nothing here follows the dtype policy but the output: terms are
     float32.
     """
+
+    config_names: tuple[str, ...] = ()
 
     def __init__(self, **kwargs: Any) -> None:
         # Inputs arrive as they are: rounding them to half precision on entry would
@@ -91,6 +97,21 @@ class TermLayer(SavesRandomState, keras.layers.Layer):
         for name in names:
             self._trackers[name] = keras.metrics.Mean(name=f"{self.name}_{name}")
 
+    def add_state(
+        self, name: str, shape: tuple[int, ...] = (), initializer: Any = "zeros"
+    ) -> keras.Variable:
+        """Adds a float32 weight that no optimizer trains."""
+        # Every replica assigns the same values; "mean" keeps their copies equal.
+        return self.add_weight(
+            name=name,
+            shape=shape,
+            dtype="float32",
+            initializer=initializer,
+            trainable=False,
+            autocast=False,
+            aggregation="mean",
+        )
+
     def build_step(self, always: bool = False) -> None:
         """Creates the step counter if any quantity is scheduled, or `always`."""
         scheduled = (getattr(self, name) for name in self._schedulable_names)
@@ -128,4 +149,7 @@ class TermLayer(SavesRandomState, keras.layers.Layer):
         config = super().get_config()
         for name in self._schedulable_names:
             config[name] = serialize_schedulable(getattr(self, name))
+        for base in reversed(type(self).__mro__):
+            for name in vars(base).get("config_names", ()):
+                config[name] = getattr(self, name)
         return config

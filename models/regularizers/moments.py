@@ -47,6 +47,7 @@ class MomentMatching(LatentRegularizer):
 
     reads = ("mean", "scale")
     weight_names = ("off_diagonal_weight", "diagonal_weight")
+    config_names = ("with_noise",)
 
     def __init__(
         self,
@@ -74,6 +75,3 @@ class MomentMatching(LatentRegularizer):
             variances = variances + ops.mean(ops.square(scale), axis=0)
         diagonal = ops.sum(ops.square(variances - 1.0))
         self.add_weighted({"off_diagonal": off_diagonal, "diagonal": diagonal})
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "with_noise": self.with_noise}

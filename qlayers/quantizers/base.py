@@ -59,6 +59,7 @@ class BaseQuantizer(TermLayer, abc.ABC):
 
     scored_as: ClassVar[Literal["codes", "values", "reals"]] = "values"
     is_discrete: ClassVar[bool] = True
+    config_names = ("seed", "track_usage")
     # Where the latents are; quantizers of feature maps have it as an argument.
     axis: int = -1
 
@@ -284,8 +285,7 @@ class BaseQuantizer(TermLayer, abc.ABC):
 
     def get_config(self) -> dict[str, Any]:
         self._number()
-        config = super().get_config()
-        return {**config, "seed": self.seed, "track_usage": self.track_usage}
+        return super().get_config()
 
 
 def one_hot_of(codes: Tensor, num_values: int) -> Tensor:

@@ -56,6 +56,7 @@ class CategoricalQuantizer(LogitsQuantizer):
     """
 
     scored_as = "codes"
+    config_names = ("kl_reduction",)
 
     def __init__(
         self,
@@ -92,6 +93,3 @@ class CategoricalQuantizer(LogitsQuantizer):
         if training:
             return self._sample(logits)
         return one_hot_of(codes, self.num_values)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "kl_reduction": self.kl_reduction}

@@ -46,7 +46,6 @@ class Codebook:
         self.shape = shape
         self.revive_after = revive_after
         self.idle_calls: Any = None
-        self._owner = owner
         self._seed_generator = owner.seed_generator
         self._moved: Any = None
         self.variable = owner.add_weight(
@@ -59,29 +58,14 @@ class Codebook:
             aggregation="none" if trainable else "mean",
         )
         if self.is_moved:
-            self._moved = self.add_state("moved", shape)
+            self._moved = owner.add_state("moved", shape)
         if revive_after is not None:
-            self.idle_calls = self.add_state("idle_calls", shape[:2])
+            self.idle_calls = owner.add_state("idle_calls", shape[:2])
 
     @property
     def is_moved(self) -> bool:
         """Whether something else than the optimizer moves values of the variable."""
         return self.revive_after is not None
-
-    def add_state(
-        self, name: str, shape: tuple[int, ...], initializer: str = "zeros"
-    ) -> Any:
-        """Adds an untrained float32 weight to the owner."""
-        # Every replica assigns the same values; "mean" keeps their copies equal.
-        return self._owner.add_weight(
-            name=name,
-            shape=shape,
-            dtype="float32",
-            autocast=False,
-            initializer=initializer,
-            trainable=False,
-            aggregation="mean",
-        )
 
     @property
     def table(self) -> Tensor:

@@ -59,6 +59,8 @@ class FiniteScalarQuantizer(BaseQuantizer):
         Quantization. Sigmoid: iFSQ, arXiv 2601.17124.
     """
 
+    config_names = ("num_values", "squash", "axis")
+
     def __init__(
         self,
         num_values: int | list[int] = 12,
@@ -136,8 +138,3 @@ class FiniteScalarQuantizer(BaseQuantizer):
 
     def _values_of(self, codes: Tensor) -> Tensor:
         return self._grid_value(ops.cast(codes, "float32"))
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update(num_values=self.num_values, squash=self.squash, axis=self.axis)
-        return config

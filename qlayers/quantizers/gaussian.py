@@ -57,6 +57,7 @@ class GaussianLatent(BaseQuantizer):
 
     scored_as = "reals"
     is_discrete = False
+    config_names = ("scale", "num_values")
 
     def __init__(
         self,
@@ -139,7 +140,3 @@ class GaussianLatent(BaseQuantizer):
 
     def _values_of(self, codes: Tensor) -> Tensor:
         return take_numbers(self._quantiles(), codes)
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        return {**config, "scale": self.scale, "num_values": self.num_values}

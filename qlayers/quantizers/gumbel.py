@@ -83,6 +83,13 @@ class GumbelQuantizer(BaseQuantizer):
     """
 
     scored_as = "codes"
+    config_names = (
+        "num_values",
+        "code_dim",
+        "revive_after",
+        "distance",
+        "kl_reduction",
+    )
 
     def __init__(
         self,
@@ -218,14 +225,3 @@ class GumbelQuantizer(BaseQuantizer):
 
     def _repeated(self, codes: Tensor) -> Tensor:
         return ops.repeat(codes, self.code_dim, axis=-1)
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update(
-            num_values=self.num_values,
-            code_dim=self.code_dim,
-            revive_after=self.revive_after,
-            distance=self.distance,
-            kl_reduction=self.kl_reduction,
-        )
-        return config

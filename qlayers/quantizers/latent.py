@@ -60,6 +60,8 @@ class LatentQuantizer(NearestCodeQuantizer):
         equations 4 and 5, Algorithm 1.
     """
 
+    config_names = ("num_values", "shared_codebook", "init_range", "init")
+
     def __init__(
         self,
         num_values: int = 10,
@@ -111,13 +113,3 @@ class LatentQuantizer(NearestCodeQuantizer):
             offsets = np.arange(self.num_latents, dtype="int32") * self.num_values
             codes = ops.add(codes, offsets)
         return take_numbers(ops.reshape(self.table, (-1,)), codes)
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update(
-            num_values=self.num_values,
-            shared_codebook=self.shared_codebook,
-            init_range=self.init_range,
-            init=self.init,
-        )
-        return config

@@ -24,6 +24,8 @@ class LogitsQuantizer(BaseQuantizer):
         **kwargs: Keyword arguments of `BaseQuantizer`.
     """
 
+    config_names = ("num_values",)
+
     def __init__(
         self,
         *,
@@ -133,6 +135,3 @@ class LogitsQuantizer(BaseQuantizer):
     def value_table(self) -> Tensor:
         self._check_built()
         return ops.broadcast_to(self._values(), (self.num_latents, self.num_values))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_values": self.num_values}

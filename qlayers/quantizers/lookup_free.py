@@ -71,6 +71,8 @@ class LookupFreeQuantizer(BaseQuantizer):
         Video Tokenization with Binary Spherical Quantization.
     """
 
+    config_names = ("spherical", "entropy", "axis")
+
     def __init__(
         self,
         spherical: bool = False,
@@ -175,11 +177,6 @@ class LookupFreeQuantizer(BaseQuantizer):
         n = self.num_latents
         bits = np.arange(2**n)[None] >> np.arange(n)[:, None] & 1
         return (2.0 * bits - 1.0).astype("float32")
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update(spherical=self.spherical, entropy=self.entropy, axis=self.axis)
-        return config
 
 
 def _bit_entropy(exponent: Tensor) -> Tensor:

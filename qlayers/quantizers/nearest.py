@@ -24,6 +24,8 @@ class NearestCodeQuantizer(BaseQuantizer):
         **kwargs: Keyword arguments of `BaseQuantizer`.
     """
 
+    config_names = ("loss_reduction", "revive_after")
+
     def __init__(
         self,
         *,
@@ -80,10 +82,3 @@ class NearestCodeQuantizer(BaseQuantizer):
         if not self.is_off(f"{term}_weight"):
             value = batch_mean(ops.square(error), self.loss_reduction, weights)
             self.add_term(f"{term}_loss", value, self.value_of(f"{term}_weight"))
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update(
-            loss_reduction=self.loss_reduction, revive_after=self.revive_after
-        )
-        return config

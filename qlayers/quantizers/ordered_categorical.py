@@ -66,6 +66,7 @@ class OrderedCategoricalQuantizer(LogitsQuantizer):
 
     # An expectation need not be one of the values.
     scored_as = "reals"
+    config_names = ("active_values",)
 
     def __init__(
         self,
@@ -126,9 +127,7 @@ class OrderedCategoricalQuantizer(LogitsQuantizer):
         return self._sample(logits, self.value_of("noise_scale") if training else 0.0)
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update(interval=list(self.interval), active_values=self.active_values)
-        return config
+        return {**super().get_config(), "interval": list(self.interval)}
 
 
 def active_indices(entry: int | Sequence[int] | None, num_values: int) -> list[int]:

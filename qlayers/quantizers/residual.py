@@ -63,6 +63,7 @@ class ResidualQuantizer(BaseQuantizer):
     """
 
     scored_as = "codes"
+    config_names = ("scales", "limit", "axis")
 
     def __init__(
         self,
@@ -197,17 +198,8 @@ class ResidualQuantizer(BaseQuantizer):
         ]
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update(
-            quantizers=[
-                keras.saving.serialize_keras_object(quantizer)
-                for quantizer in self.quantizers
-            ],
-            scales=self.scales,
-            limit=self.limit,
-            axis=self.axis,
-        )
-        return config
+        quantizers = map(keras.saving.serialize_keras_object, self.quantizers)
+        return {**super().get_config(), "quantizers": list(quantizers)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:

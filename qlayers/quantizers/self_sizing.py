@@ -54,6 +54,8 @@ class SelfSizingQuantizer(LatentQuantizer):
         Taming VAEs, hold the reconstruction instead of weighing it.
     """
 
+    config_names = ("start_values",)
+
     def __init__(
         self, num_values: int = 16, start_values: int | None = None, **kwargs: Any
     ) -> None:
@@ -74,24 +76,9 @@ class SelfSizingQuantizer(LatentQuantizer):
 
     def build(self, input_shape: Any) -> None:
         super().build(input_shape)
-        self.available = self.add_weight(
-            name="available",
-            shape=(self.num_latents, self.num_values),
-            dtype="float32",
-            initializer=self._available_at_start,
-            trainable=False,
-            autocast=False,
-            aggregation="mean",
-        )
-        self.target = self.add_weight(
-            name="target",
-            shape=(),
-            dtype="float32",
-            initializer="zeros",
-            trainable=False,
-            autocast=False,
-            aggregation="mean",
-        )
+        shape = (self.num_latents, self.num_values)
+        self.available = self.add_state("available", shape, self._available_at_start)
+        self.target = self.add_state("target")
 
     def call(
         self, inputs: Tensor, training: bool | None = None, mask: Tensor | None = None
@@ -212,4 +199,4 @@ class SelfSizingQuantizer(LatentQuantizer):
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         del config["shared_codebook"], config["revive_after"]
-        return {**config, "start_values": self.start_values}
+        return config

@@ -106,6 +106,16 @@ class VectorQuantizer(NearestCodeQuantizer):
     }
 
     scored_as = "codes"
+    config_names = (
+        "num_codes",
+        "code_dim",
+        "codebook_update",
+        "init",
+        "similarity",
+        "gradient",
+        "decay",
+        "axis",
+    )
 
     def __init__(
         self,
@@ -166,8 +176,9 @@ class VectorQuantizer(NearestCodeQuantizer):
         kind: Any = VectorCodebook
         if self.codebook_update == "moving_average":
             kind = functools.partial(MovingAverageCodebook, self.decay)
+        from_data = self.init == "data"
         self._codebook = kind(
-            self, shape, uniform, self.revive_after, self.init == "data"
+            self, shape, uniform, self.revive_after, starts_from_data=from_data
         )
         self.codebook = self._codebook.variable
         self.build_codes([self.num_codes] * (size // self.code_dim), size)
@@ -215,9 +226,3 @@ class VectorQuantizer(NearestCodeQuantizer):
     def from_config(cls, config: dict[str, Any]) -> "VectorQuantizer":
         # Files of version 0.1 do not name the options that it lacked.
         return super().from_config({**cls.PLAIN, **config})
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        names = ["num_codes", "code_dim", "codebook_update", "init", "similarity"]
-        names += ["gradient", "decay", "axis"]
-        return {**config, **{name: getattr(self, name) for name in names}}

@@ -23,26 +23,18 @@ class VectorCodebook(Codebook):
 
     Args:
         owner: The quantizer.
-        shape: `(1, num_codes, code_dim)`.
-        initializer: Initializer of the values.
-        revive_after: Training calls after which an unused code moves, or None.
+        *args: Further arguments of `Codebook`; the shape is `(1, num_codes, code_dim)`.
         starts_from_data: Whether k-means on the first training batch sets the values.
-        trainable: Whether gradients train the values.
+        **kwargs: Keyword arguments of `Codebook`.
     """
 
     def __init__(
-        self,
-        owner: Any,
-        shape: tuple[int, int, int],
-        initializer: Any,
-        revive_after: int | None = None,
-        starts_from_data: bool = False,
-        trainable: bool = True,
+        self, owner: Any, *args: Any, starts_from_data: bool = False, **kwargs: Any
     ) -> None:
         self._starts_from_data = starts_from_data
-        super().__init__(owner, shape, initializer, revive_after, trainable)
+        super().__init__(owner, *args, **kwargs)
         if starts_from_data:
-            self.is_started = self.add_state("is_started", ())
+            self.is_started = owner.add_state("is_started")
             # A number, not the generator: no draw may stand inside a branch.
             self._seed = owner.seed or 0
 
@@ -95,26 +87,14 @@ class MovingAverageCodebook(VectorCodebook):
     Args:
         decay: Weight of what was before, below 1.
         owner: The quantizer.
-        shape: `(1, num_codes, code_dim)`.
-        initializer: Initializer of the values.
-        revive_after: Training calls after which an unused code moves, or None.
-        starts_from_data: Whether k-means on the first training batch sets the values.
+        *args: Further arguments of `VectorCodebook`.
+        **kwargs: Keyword arguments of `VectorCodebook`.
     """
 
-    def __init__(
-        self,
-        decay: float,
-        owner: Any,
-        shape: tuple[int, int, int],
-        initializer: Any,
-        revive_after: int | None = None,
-        starts_from_data: bool = False,
-    ) -> None:
+    def __init__(self, decay: float, owner: Any, *args: Any, **kwargs: Any) -> None:
         self.decay = decay
-        super().__init__(
-            owner, shape, initializer, revive_after, starts_from_data, trainable=False
-        )
-        self.counts = self.add_state("counts", self.shape[:2], "ones")
+        super().__init__(owner, *args, trainable=False, **kwargs)
+        self.counts = owner.add_state("counts", self.shape[:2], "ones")
 
     @property
     def is_moved(self) -> bool:

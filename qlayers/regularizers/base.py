@@ -47,7 +47,7 @@ class OptionalMean(TermMean):
         return super().result() if is_counted else {}
 
 
-class BaseRegularizer(TermLayer):
+class BaseRegularizer(TermLayer, abc.ABC):
     """Base of the regularizers: when they apply, their seed and their batch.
 
     Args:
@@ -65,6 +65,7 @@ class BaseRegularizer(TermLayer):
 
     reads: tuple[Signal, ...] = ("latents",)
     may_read: tuple[Signal, ...] = ()
+    config_names = ("seed", "at_inference")
 
     def __init__(
         self, *, seed: int | None = None, at_inference: bool = False, **kwargs: Any
@@ -127,12 +128,41 @@ class BaseRegularizer(TermLayer):
             ) from None
         return {name: x for name, x in given.items() if x is not None}
 
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        return {**config, "seed": self.seed, "at_inference": self.at_inference}
+    def call(
+        self,
+        z: Tensor,
+        *others: Tensor,
+        training: bool | None = None,
+        mask: Tensor | None = None,
+        z_mask: Tensor | None = None,
+        **by_name: Any,
+    ) -> Any:
+        # Keras calls the mask of the only argument `mask`, of the first of several
+        # `z_mask`.
+        mask = z_mask if mask is None else mask
+        self.regularize(z, training, mask, **self.named(others, by_name))
+        self.advance_step(training)
+        return self.outputs_of(z, training)
+
+    @abc.abstractmethod
+    def regularize(
+        self, z: Tensor, training: bool | None, mask: Tensor | None, **others: Tensor
+    ) -> None:
+        """Adds the terms that apply to this call.
+
+        Args:
+            z: The first call argument.
+            training: The argument of `call`.
+            mask: Mask of the first call argument, or None.
+            **others: The other call arguments, by signal.
+        """
+
+    def outputs_of(self, z: Tensor, training: bool | None) -> Any:
+        """What the layer returns: `z` as it is."""
+        return z
 
 
-class LatentRegularizer(BaseRegularizer, abc.ABC):
+class LatentRegularizer(BaseRegularizer):
     """Base of the regularizers that return their first input as it is.
 
     A subclass names its weights in `weight_names`, the signals that it wants in `reads`
@@ -152,29 +182,17 @@ class LatentRegularizer(BaseRegularizer, abc.ABC):
         check_last_axis(type(self).__name__, input_shape, multiple_of=1)
         self.build_step()
 
-    def call(
-        self,
-        z: Tensor,
-        *others: Tensor,
-        training: bool | None = None,
-        mask: Tensor | None = None,
-        z_mask: Tensor | None = None,
-        **by_name: Any,
-    ) -> Tensor:
-        # Keras calls the mask of the only argument `mask`, of the first of several
-        # `z_mask`.
-        others_by_name = self.named(others, by_name)
-        if self.applies(training, *self.weight_names):
-            weights = self._weights_of(z, z_mask if mask is None else mask)
-            samples = {
-                k: self.samples_of(v, weights) for k, v in others_by_name.items()
-            }
-            first = self.samples_of(z, weights)
-            if weights is not None:
-                samples["weights"] = self.gathered_weights(weights)
-            self.add_terms(first, **samples)
-        self.advance_step(training)
-        return z
+    def regularize(
+        self, z: Tensor, training: bool | None, mask: Tensor | None, **others: Tensor
+    ) -> None:
+        if not self.applies(training, *self.weight_names):
+            return
+        weights = self._weights_of(z, mask)
+        samples = {name: self.samples_of(x, weights) for name, x in others.items()}
+        first = self.samples_of(z, weights)
+        if weights is not None:
+            samples["weights"] = self.gathered_weights(weights)
+        self.add_terms(first, **samples)
 
     def _weights_of(self, z: Tensor, mask: Tensor | None) -> Tensor | None:
         """Weights of this replica's samples, `(samples,)`, or None without a mask."""

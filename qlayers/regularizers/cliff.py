@@ -54,6 +54,13 @@ class Cliff(LatentRegularizer):
     """
 
     reads = ("continuous",)
+    config_names = (
+        "bandwidth",
+        "num_grid",
+        "grid_limit",
+        "num_conditions",
+        "uniform_dimensions",
+    )
 
     def __init__(
         self,
@@ -102,14 +109,3 @@ class Cliff(LatentRegularizer):
             uniform_dimensions=self.uniform_dimensions,
         )
         self.add_weighted(values, scale=self.value_of("weight"))
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update(
-            bandwidth=self.bandwidth,
-            num_grid=self.num_grid,
-            grid_limit=self.grid_limit,
-            num_conditions=self.num_conditions,
-            uniform_dimensions=self.uniform_dimensions,
-        )
-        return config

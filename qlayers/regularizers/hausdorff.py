@@ -44,6 +44,7 @@ class HausdorffFactorizedSupport(LatentRegularizer):
     """
 
     reads = ("continuous",)
+    config_names = ("num_pairs",)
 
     def __init__(self, weight: Schedulable, num_pairs: int = 25, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -66,6 +67,3 @@ class HausdorffFactorizedSupport(LatentRegularizer):
             z, self.num_pairs, seed=self.seed_generator
         )
         self.add_term("hausdorff", value, self.value_of("weight"))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_pairs": self.num_pairs}

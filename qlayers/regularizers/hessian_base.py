@@ -61,6 +61,15 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
     """
 
     reads = ("latents", "decoder")
+    config_names = (
+        "num_perturbations",
+        "epsilon",
+        "outputs",
+        "aggregate",
+        "batch_fraction",
+        "step_interval",
+        "directions",
+    )
     is_normalized = False
     term = "hessian_penalty"
     fewest_perturbations = 2
@@ -113,38 +122,21 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         super().build(input_shape)
         self.build_step(always=self.step_interval > 1)
         if self.step_interval > 1:
-            self._build_last_penalty()
+            self.last_penalty = self.add_state("last_penalty")
         if self.outputs is not None:
             self._regularized = _Untracked(_up_to(self.layer, self.outputs))
 
-    def _build_last_penalty(self) -> None:
-        self.last_penalty = self.add_weight(
-            name="last_penalty",
-            shape=(),
-            dtype="float32",
-            initializer="zeros",
-            trainable=False,
-            autocast=False,
-            aggregation="mean",
-        )
-
-    def call(
-        self,
-        z: Tensor,
-        *others: Tensor,
-        training: bool | None = None,
-        mask: Tensor | None = None,
-        z_mask: Tensor | None = None,
-        **by_name: Any,
-    ) -> Any:
-        """Adds the penalty if it applies, and returns `decoder(z)`."""
-        refuse_mask(self, z_mask if mask is None else mask)
-        others_by_name = self.named(others, by_name)
+    def regularize(
+        self, z: Tensor, training: bool | None, mask: Tensor | None, **others: Tensor
+    ) -> None:
+        refuse_mask(self, mask)
         if self.applies(training, "weight"):
-            self._add_penalty(z, others_by_name.get("continuous"), bool(training))
+            self._add_penalty(z, others.get("continuous"), bool(training))
             # What the perturbed decodings added is not a loss of the model.
             self.layer._clear_losses()
-        self.advance_step(training)
+
+    def outputs_of(self, z: Tensor, training: bool | None) -> Any:
+        """`decoder(z)`."""
         # After the perturbed calls, and explicitly: `training=False` would stay set
         # for the layers that follow.
         return self._call_layer(self.layer, z, training)
@@ -272,15 +264,6 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config["decoder"] = config.pop("layer")
-        config.update(
-            num_perturbations=self.num_perturbations,
-            epsilon=self.epsilon,
-            outputs=self.outputs,
-            aggregate=self.aggregate,
-            batch_fraction=self.batch_fraction,
-            step_interval=self.step_interval,
-            directions=self.directions,
-        )
         return config
 
     @classmethod

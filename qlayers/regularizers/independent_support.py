@@ -41,6 +41,7 @@ class IndependentSupport(LatentRegularizer):
     """
 
     reads = ("continuous",)
+    config_names = ("num_samples", "trim")
 
     def __init__(
         self,
@@ -70,7 +71,3 @@ class IndependentSupport(LatentRegularizer):
             weights=weights,
         )
         self.add_term("support_gap", value, self.value_of("weight"))
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        return {**config, "num_samples": self.num_samples, "trim": self.trim}

@@ -61,6 +61,7 @@ class JacobianOrthogonality(BaseHessianPenalty):
     """
 
     may_read = ("continuous",)
+    config_names = ("normalized",)
     term = "jacobian_orthogonality"
     fewest_perturbations = 1
 
@@ -105,4 +106,4 @@ class JacobianOrthogonality(BaseHessianPenalty):
         config = super().get_config()
         for name in ("aggregate", "directions"):
             del config[name]
-        return {**config, "normalized": self.normalized}
+        return config

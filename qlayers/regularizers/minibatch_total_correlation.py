@@ -56,6 +56,7 @@ class MinibatchTotalCorrelation(LatentRegularizer):
 
     reads = ("latents", "mean", "scale")
     weight_names = ("weight", "mi_weight", "kl_weight")
+    config_names = ("dataset_size",)
 
     def __init__(
         self,
@@ -79,6 +80,3 @@ class MinibatchTotalCorrelation(LatentRegularizer):
         values = minibatch_total_correlation(z, mean, scale, self.dataset_size, weights)
         for name, value in values.items():
             self.add_term(name, value, self.value_of(_WEIGHT_OF[name]))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "dataset_size": self.dataset_size}

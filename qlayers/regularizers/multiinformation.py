@@ -53,6 +53,7 @@ class KernelMultiinformation(LatentRegularizer):
     """
 
     may_read = ("continuous",)
+    config_names = ("bandwidth",)
 
     def __init__(
         self,
@@ -77,6 +78,3 @@ class KernelMultiinformation(LatentRegularizer):
             scale = standard_deviation(continuous, 0.0, weights)
         value = kernel_multiinformation(z, scale, self.bandwidth, weights)
         self.add_term("multiinformation", value, self.value_of("weight"))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "bandwidth": self.bandwidth}

@@ -71,6 +71,8 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
         8 and Algorithm 1; Friede et al. 2023, appendix 3.
     """
 
+    config_names = ("negative_slope", "one_hot", "trains_itself")
+
     def __init__(
         self,
         weight: Schedulable,
@@ -218,9 +220,6 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
         config = super().get_config()
         config.update(
             hidden_units=list(self.hidden_units),
-            negative_slope=self.negative_slope,
-            one_hot=self.one_hot,
-            trains_itself=self.trains_itself,
             kernel_initializer=self.kernel_initializer
             and keras.initializers.serialize(
                 keras.initializers.get(self.kernel_initializer)

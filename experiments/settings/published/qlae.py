@@ -222,7 +222,10 @@ _SHORT = """
 """  # noqa: E501
 _BOTH = ("qlae", "ql_infowgan_gp")
 _ABLATIONS = (
-    *("qlae_global", "qlae_no_decay", "vq_vae", "vq_vae_no_decay"),
+    "qlae_global",
+    "qlae_no_decay",
+    "vq_vae",
+    "vq_vae_no_decay",
     "ql_infowgan_gp_no_decay",
 )
 # Tables 12 (all datasets) to 16, a block a table: InfoM, InfoE, InfoC, PSNR; 95 %
