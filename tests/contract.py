@@ -1,5 +1,8 @@
 """The layer contract as parameters of a test."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from qlayers.testing import LayerCase, case_name, check_name, contract_checks
@@ -19,6 +22,21 @@ _REPRESENTATIVES = {
     "two_replicas": ("vector", "cliff", "discriminator"),
     "mixed_bfloat16": ("gumbel", "normalized_hessian"),
 }
+
+
+def case(name: str, make: Callable[[], Any], size: int = 4, **facts: Any) -> LayerCase:
+    """A layer case with four inputs, if nothing else is said."""
+    return LayerCase(name, make, size, **facts)
+
+
+def stochastic(name: str, make: Callable[[], Any], **facts: Any) -> LayerCase:
+    """A case whose training calls draw random numbers."""
+    return case(name, make, is_stochastic=True, **facts)
+
+
+def replicated(name: str, make: Callable[[], Any], **facts: Any) -> LayerCase:
+    """A case whose draws are the same, however many replicas share the batch."""
+    return stochastic(name, make, exact_on_replicas=True, **facts)
 
 
 def contract_parameters(cases: list[LayerCase]) -> list:

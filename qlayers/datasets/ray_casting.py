@@ -168,22 +168,14 @@ def hit_shape(
         half = scene.cube_half_width * scale
         return _hit_box(origins, directions, half)
     if shape == "cylinder":
-        return hit_cylinder(
-            origins,
-            directions,
-            scene.cylinder_radius * scale,
-            2 * scene.cylinder_half_height * scale,
-        )
+        radius, half = scene.cylinder_radius * scale, scene.cylinder_half_height * scale
+        return hit_cylinder(origins, directions, radius, 2 * half)
     if shape == "sphere":
         radius = scene.sphere_radius * scale
         return _hit_sphere(origins, directions, radius, radius)
     if shape == "capsule":
-        return _hit_capsule(
-            origins,
-            directions,
-            scene.capsule_radius * scale,
-            2 * scene.capsule_half_height * scale,
-        )
+        radius, half = scene.capsule_radius * scale, scene.capsule_half_height * scale
+        return _hit_capsule(origins, directions, radius, 2 * half)
     raise ValueError(f"Unknown shape {shape!r}; the shapes are {SHAPE_NAMES}.")
 
 

@@ -48,12 +48,20 @@ def tiny(
 class _Case(tfds.testing.DatasetBuilderTestCase):
     """Writes the files before the tests of a builder and removes them afterwards."""
 
+    # Names of files, and what writes them.
+    FILES = {}  # noqa: RUF012
+
     @classmethod
     def setUpClass(cls):
         cls._folder = tempfile.TemporaryDirectory()
         cls.EXAMPLE_DIR = cls._folder.name
         cls.write(Path(cls._folder.name))
         super().setUpClass()
+
+    @classmethod
+    def write(cls, folder):
+        for name, write in cls.FILES.items():
+            write(folder / name)
 
     @classmethod
     def tearDownClass(cls):
@@ -68,9 +76,7 @@ class Shapes3DTest(_Case):
     ]
     SPLITS = {"train": 6}  # noqa: RUF012
 
-    @staticmethod
-    def write(folder):
-        published_files.write_shapes3d(folder / "3dshapes.h5")
+    FILES = {"3dshapes.h5": published_files.write_shapes3d}  # noqa: RUF012
 
 
 class Mpi3DTest(_Case):
@@ -86,11 +92,10 @@ class Mpi3DTest(_Case):
         ),
     ]
     SPLITS = {"train": 6}  # noqa: RUF012
-
-    @staticmethod
-    def write(folder):
-        published_files.write_npz(folder / "real3d_complicated_shapes_ordered.npz")
-        published_files.write_npz(folder / "mpi3d_toy.npz")
+    FILES = dict.fromkeys(
+        ("real3d_complicated_shapes_ordered.npz", "mpi3d_toy.npz"),
+        published_files.write_npz,
+    )
 
 
 class Falcor3DTest(_Case):
@@ -148,9 +153,7 @@ class DspritesTest(_Case):
     ]
     SPLITS = {"train": 6}  # noqa: RUF012
 
-    @staticmethod
-    def write(folder):
-        published_files.write_dsprites_hdf5(folder / "dsprites.hdf5")
+    FILES = {"dsprites.hdf5": published_files.write_dsprites_hdf5}  # noqa: RUF012
 
 
 class SmallnorbTest(_Case):
@@ -174,9 +177,7 @@ class Cars3DTest(_Case):
     ]
     SPLITS = {"train": 192}  # noqa: RUF012
 
-    @staticmethod
-    def write(folder):
-        published_files.write_cars(folder / "nips2015-analogy-data.tar.gz")
+    FILES = {"nips2015-analogy-data.tar.gz": published_files.write_cars}  # noqa: RUF012
 
 
 del _Case

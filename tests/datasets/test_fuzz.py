@@ -13,17 +13,10 @@ import pytest
 import tensorflow as tf
 from scipy.io import savemat
 
+from qlayers.datasets import readers
 from qlayers.datasets.builders.png_grid_builder import PngGridBuilder
 from qlayers.datasets.factor_space import FactorSpace
 from qlayers.datasets.prepared_dataset import PreparedDataset
-from qlayers.datasets.readers import (
-    CarsArchive,
-    DatasetFileError,
-    Hdf5Rows,
-    NpzRows,
-    PngArchive,
-    read_norb_matrix,
-)
 from qlayers.datasets.record_index import RecordIndex
 from tests.datasets import published_files
 
@@ -120,7 +113,7 @@ def _norb() -> bytes:
 
 
 def _read_npz(path: Path) -> None:
-    rows = NpzRows(path, "images")
+    rows = readers.NpzRows(path, "images")
     if rows.shape[1:] == (8, 8, 3):  # as the builders check it
         for _ in rows.chunks(2):
             pass
@@ -129,7 +122,7 @@ def _read_npz(path: Path) -> None:
 
 def _read_hdf5(path: Path) -> None:
     for key in ("group/images", "labels"):
-        rows = Hdf5Rows(path, key)
+        rows = readers.Hdf5Rows(path, key)
         if rows.shape in ((6, 8, 8, 3), (6, 2)):
             for _ in rows.chunks(2):
                 pass
@@ -137,14 +130,14 @@ def _read_hdf5(path: Path) -> None:
 
 
 def _read_png_zip(path: Path) -> None:
-    with PngArchive(path, "f", "labels.npy") as archive:
+    with readers.PngArchive(path, "f", "labels.npy") as archive:
         archive.read_labels(2)
         for number in range(len(archive)):
             archive.png(number)
 
 
 def _read_cars(path: Path) -> None:
-    for _ in CarsArchive(path).cars():
+    for _ in readers.CarsArchive(path).cars():
         pass
 
 
@@ -154,7 +147,7 @@ def _read_cars_packed(path: Path) -> None:
 
 
 def _read_matlab(path: Path) -> None:
-    archive = CarsArchive.__new__(CarsArchive)
+    archive = readers.CarsArchive.__new__(readers.CarsArchive)
     archive.path = path
     archive._views("data/cars/car_001_mesh.mat", path.read_bytes())
 
@@ -165,7 +158,7 @@ def _read_picture(path: Path) -> None:
     with zipfile.ZipFile(archive_path, "w") as archive:
         archive.writestr("f/images/000000.png", path.read_bytes())
     builder = SimpleNamespace(builder_config=SimpleNamespace(image_shape=(64, 64, 3)))
-    with PngArchive(archive_path, "f", "labels.npy") as archive:
+    with readers.PngArchive(archive_path, "f", "labels.npy") as archive:
         PngGridBuilder._pictures(builder, archive_path, [archive.png(0)])
 
 
@@ -174,10 +167,10 @@ READERS = {
     "npz_packed": (_npz_packed, _read_npz, 1000),
     "hdf5": (_hdf5, _read_hdf5, 1500),
     "png_zip": (_png_zip, _read_png_zip, 1500),
-    "norb": (_norb, lambda path: read_norb_matrix(path, LIMIT), 500),
+    "norb": (_norb, lambda path: readers.read_norb_matrix(path, LIMIT), 500),
     "norb_packed": (
         lambda: gzip.compress(_norb()),
-        lambda path: read_norb_matrix(path, LIMIT),
+        lambda path: readers.read_norb_matrix(path, LIMIT),
         500,
     ),
     "cars": (lambda: gzip.compress(_tar(_matlab())), _read_cars, 250),
@@ -195,7 +188,7 @@ def _attempt(read, path: Path, content: bytes) -> str:
     path.write_bytes(content)
     try:
         read(path)
-    except DatasetFileError as error:
+    except readers.DatasetFileError as error:
         assert str(path.with_suffix("")) in str(error)
         return "refused"
     return "read"
@@ -278,7 +271,7 @@ def test_damaged_prepared_records(target, part, seed, tmp_path):
                 notes.unlink()
         try:
             _read_records(path)
-        except DatasetFileError as error:
+        except readers.DatasetFileError as error:
             assert str(tmp_path) in str(error)
             refused += 1
     assert refused == 0 if target == "notes" else refused > 0.4 * cases

@@ -58,6 +58,21 @@ def train_flags(folder, steps=60, every=20):
     return [*TINY, *flags]
 
 
+def stop_training(folder, number):
+    """Sends a signal to a training, which saves the step that it names.
+
+    Returns:
+        Its exit code and what it wrote to the error output.
+    """
+    process = start("train", *train_flags(folder, steps=100_000, every=100_000))
+    wait_for(lambda: (folder / "history.jsonl").exists(), process)
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=120)
+    step = int(re.search(r"Stopped at step (\d+)", output)[1])
+    assert CheckpointStore(folder / "checkpoints").latest().step == step
+    return process.returncode, errors
+
+
 def wait_for(condition, process=None, seconds=300):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -177,13 +192,8 @@ def check_tensorboard(folder):
 
 @pytest.mark.slow
 def test_sigterm_saves(tmp_path):
-    process = start("train", *train_flags(tmp_path, steps=100_000, every=100_000))
-    wait_for(lambda: (tmp_path / "history.jsonl").exists(), process)
-    process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == 143
-    step = int(re.search(r"Stopped at step (\d+)", output)[1])
-    assert CheckpointStore(tmp_path / "checkpoints").latest().step == step
+    code, _ = stop_training(tmp_path, signal.SIGTERM)
+    assert code == 143
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import keras
 
 import qlayers
-from qlayers.testing import LayerCase
+from tests.contract import case, replicated, stochastic
 
 schedules = keras.optimizers.schedules
 
@@ -14,8 +14,8 @@ def _with_assignments(layer, logits):
 
 
 CASES = [
-    LayerCase("latent", lambda: qlayers.LatentQuantizer(5, seed=3), size=4),
-    LayerCase(
+    case("latent", lambda: qlayers.LatentQuantizer(5, seed=3)),
+    case(
         "latent_shared",
         lambda: qlayers.LatentQuantizer(
             5,
@@ -26,44 +26,35 @@ CASES = [
             loss_reduction="mean",
             seed=3,
         ),
-        size=4,
     ),
-    LayerCase(
+    replicated(
         "latent_revived",
         lambda: qlayers.LatentQuantizer(
             12, init_range=5.0, revive_after=1, track_usage="per_latent", seed=3
         ),
-        size=4,
         # Which input a dead code moves onto is a random choice, the same everywhere.
-        is_stochastic=True,
-        exact_on_replicas=True,
     ),
-    LayerCase("self_sizing", lambda: qlayers.SelfSizingQuantizer(5, seed=3), size=4),
-    LayerCase(
-        "finite_scalar", lambda: qlayers.FiniteScalarQuantizer(12, seed=3), size=4
-    ),
-    LayerCase(
+    case("self_sizing", lambda: qlayers.SelfSizingQuantizer(5, seed=3)),
+    case("finite_scalar", lambda: qlayers.FiniteScalarQuantizer(12, seed=3), size=4),
+    case(
         "finite_scalar_list",
         lambda: qlayers.FiniteScalarQuantizer(
             [2, 3, 4, 144], squash="sigmoid", track_usage=None
         ),
-        size=4,
     ),
-    LayerCase(
+    case(
         "lookup_free",
         lambda: qlayers.LookupFreeQuantizer(
             temperature=schedules.ExponentialDecay(1.0, 3, 0.5), seed=3
         ),
-        size=4,
     ),
-    LayerCase(
+    case(
         "lookup_free_spherical",
         lambda: qlayers.LookupFreeQuantizer(
             spherical=True, entropy="factorized", commit_weight=0.0, seed=3
         ),
-        size=4,
     ),
-    LayerCase(
+    case(
         "residual",
         lambda: qlayers.ResidualQuantizer(
             [
@@ -75,9 +66,8 @@ CASES = [
             ],
             seed=3,
         ),
-        size=4,
     ),
-    LayerCase(
+    case(
         "residual_finite_scalar",
         lambda: qlayers.ResidualQuantizer(
             [
@@ -86,10 +76,9 @@ CASES = [
             ],
             track_usage="mean",
         ),
-        size=4,
     ),
-    LayerCase("vector", lambda: qlayers.VectorQuantizer(7, 2, seed=3), size=4),
-    LayerCase(
+    case("vector", lambda: qlayers.VectorQuantizer(7, 2, seed=3)),
+    replicated(
         "vector_revived",
         lambda: qlayers.VectorQuantizer(
             16,
@@ -100,11 +89,8 @@ CASES = [
             revive_after=1,
             seed=3,
         ),
-        size=4,
-        is_stochastic=True,
-        exact_on_replicas=True,
     ),
-    LayerCase(
+    replicated(
         "vector_averaged",
         lambda: qlayers.VectorQuantizer(
             16,
@@ -114,11 +100,8 @@ CASES = [
             revive_after=2,
             seed=3,
         ),
-        size=4,
-        is_stochastic=True,
-        exact_on_replicas=True,
     ),
-    LayerCase(
+    stochastic(
         "gumbel",
         lambda: qlayers.GumbelQuantizer(
             8,
@@ -126,10 +109,8 @@ CASES = [
             kl_weight=0.1,
             seed=3,
         ),
-        size=4,
-        is_stochastic=True,
     ),
-    LayerCase(
+    stochastic(
         "gumbel_vector",
         lambda: qlayers.GumbelQuantizer(
             8,
@@ -140,51 +121,42 @@ CASES = [
             revive_after=1,
             seed=3,
         ),
-        size=4,
-        is_stochastic=True,
     ),
-    LayerCase(
+    stochastic(
         "gumbel_l1_vector",
         lambda: qlayers.GumbelQuantizer(8, code_dim=2, seed=3),
-        size=4,
         connect=_with_assignments,
-        is_stochastic=True,
     ),
-    LayerCase(
+    stochastic(
         "categorical",
         lambda: qlayers.CategoricalQuantizer(5, kl_weight=0.5, seed=3),
         size=20,
-        is_stochastic=True,
     ),
-    LayerCase(
+    stochastic(
         "ordered_categorical",
         lambda: qlayers.OrderedCategoricalQuantizer(
             5, noise_scale=schedules.CosineDecay(0.5, 10, alpha=4.0), seed=3
         ),
         size=20,
-        is_stochastic=True,
     ),
-    LayerCase(
+    stochastic(
         "ordered_categorical_masked",
         lambda: qlayers.OrderedCategoricalQuantizer(
             5, interval=(0.0, 1.0), active_values=[3, None, [0, 1], 5], seed=3
         ),
         size=20,
         connect=_with_assignments,
-        is_stochastic=True,
     ),
-    LayerCase(
+    stochastic(
         "gaussian",
         lambda: qlayers.GaussianLatent(kl_weight=0.1, seed=3),
         size=8,
-        is_stochastic=True,
     ),
-    LayerCase(
+    stochastic(
         "gaussian_softplus",
         lambda: qlayers.GaussianLatent(
             kl_weight=0.1, scale="softplus", track_usage="mean", seed=3
         ),
         size=8,
-        is_stochastic=True,
     ),
 ]

@@ -27,6 +27,12 @@ def batch(size=6):
     return x.astype("float32")
 
 
+def call(layer, times, training=True):
+    """Calls the layer on as many batches."""
+    for _ in range(times):
+        layer(batch(), training=training)
+
+
 def table_of(layer):
     return as_float64(layer.value_table())
 
@@ -34,8 +40,7 @@ def table_of(layer):
 def test_nothing_moves_without_revival():
     layer = latent(None)
     before = table_of(layer)
-    for _ in range(5):
-        layer(batch(), training=True)
+    call(layer, 5)
     np.testing.assert_array_equal(table_of(layer), before)
     assert [variable.name for variable in layer.weights] == ["codebook"]
 
@@ -44,7 +49,7 @@ def test_dead_codes_move_onto_inputs_of_the_batch_and_used_ones_stay():
     layer = latent(3)
     start = table_of(layer)
     for _ in range(2):
-        layer(batch(), training=True)
+        call(layer, 1)
         np.testing.assert_array_equal(table_of(layer), start)
     last = batch()
     layer(last, training=True)
@@ -58,15 +63,13 @@ def test_dead_codes_move_onto_inputs_of_the_batch_and_used_ones_stay():
 def test_inference_calls_neither_count_nor_move():
     layer = latent(1)
     start = table_of(layer)
-    for _ in range(4):
-        layer(batch(), training=False)
+    call(layer, 4, training=False)
     np.testing.assert_array_equal(table_of(layer), start)
 
 
 def test_a_revived_code_stays_where_it_is_and_its_counter_restarts():
     layer = latent(2)
-    layer(batch(), training=True)
-    layer(batch(), training=True)
+    call(layer, 2)
     revived = table_of(layer)
     idle = as_float64(layer._codebook.idle_calls)
     np.testing.assert_array_equal(idle, 0.0)

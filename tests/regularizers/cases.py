@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 import qlayers
-from qlayers.testing import LayerCase
+from tests.contract import case, replicated, stochastic
 
 schedules = keras.optimizers.schedules
 
@@ -39,13 +39,12 @@ def _in_sequence(layer, latents):
 
 
 CASES = [
-    LayerCase(
+    case(
         "multiinformation",
         lambda: qlayers.KernelMultiinformation(0.1),
-        size=4,
         connect=_with_continuous,
     ),
-    LayerCase(
+    case(
         "multiinformation_fixed",
         lambda: qlayers.KernelMultiinformation(
             schedules.ExponentialDecay(1.0, 3, 0.5), bandwidth=0.3, at_inference=True
@@ -53,7 +52,7 @@ CASES = [
         size=6,
         connect=_in_sequence,
     ),
-    LayerCase(
+    replicated(
         "hessian",
         lambda: qlayers.HessianPenalty(
             make_decoder(),
@@ -63,33 +62,24 @@ CASES = [
             aggregate="mean",
             seed=3,
         ),
-        size=4,
-        is_stochastic=True,
-        exact_on_replicas=True,
     ),
-    LayerCase(
+    replicated(
         "normalized_hessian",
         # A wide step: differences over a narrow one amplify the rounding, which is not
         # the same for a whole batch and for its halves.
         lambda: qlayers.NormalizedHessianPenalty(
             make_decoder(), 0.01, epsilon=0.5, seed=3
         ),
-        size=4,
         connect=_with_continuous,
-        is_stochastic=True,
-        exact_on_replicas=True,
     ),
-    LayerCase(
+    replicated(
         "normalized_hessian_coordinates",
         lambda: qlayers.NormalizedHessianPenalty(
             make_decoder(), 0.01, epsilon=0.5, directions="coordinates", seed=3
         ),
-        size=4,
         connect=_with_continuous,
-        is_stochastic=True,
-        exact_on_replicas=True,
     ),
-    LayerCase(
+    stochastic(
         "normalized_hessian_lazy",
         lambda: qlayers.NormalizedHessianPenalty(
             make_decoder(),
@@ -100,20 +90,15 @@ CASES = [
             step_interval=2,
             seed=3,
         ),
-        size=4,
-        is_stochastic=True,
     ),
-    LayerCase(
+    replicated(
         "jacobian",
         lambda: qlayers.JacobianOrthogonality(
             make_decoder(), 0.01, epsilon=0.5, seed=3
         ),
-        size=4,
         connect=_with_continuous,
-        is_stochastic=True,
-        exact_on_replicas=True,
     ),
-    LayerCase(
+    stochastic(
         "jacobian_lazy",
         lambda: qlayers.JacobianOrthogonality(
             make_decoder(),
@@ -125,52 +110,35 @@ CASES = [
             step_interval=2,
             seed=3,
         ),
-        size=4,
-        is_stochastic=True,
     ),
-    LayerCase(
+    replicated(
         "discriminator",
         lambda: qlayers.TotalCorrelationDiscriminator(0.1, (8, 8), seed=3),
-        size=4,
-        is_stochastic=True,
-        exact_on_replicas=True,
     ),
-    LayerCase(
+    replicated(
         "discriminator_one_hot",
         lambda: qlayers.TotalCorrelationDiscriminator(
             0.1, (8,), negative_slope=0.01, one_hot=True, seed=3
         ),
         size=6,
         connect=_one_hot,
-        is_stochastic=True,
-        exact_on_replicas=True,
     ),
-    LayerCase(
+    case(
         "minibatch_total_correlation",
         lambda: qlayers.MinibatchTotalCorrelation(0.1, 1000, kl_weight=0.0),
-        size=4,
         connect=_with_posterior,
     ),
-    LayerCase(
+    replicated(
         "cliff",
         lambda: qlayers.Cliff(0.01, num_conditions=4, seed=3),
-        size=4,
-        is_stochastic=True,
-        exact_on_replicas=True,
     ),
-    LayerCase("activity", lambda: qlayers.ActivityEnergy(0.1), size=4),
-    LayerCase(
+    case("activity", lambda: qlayers.ActivityEnergy(0.1)),
+    replicated(
         "hausdorff",
         lambda: qlayers.HausdorffFactorizedSupport(0.01, num_pairs=3, seed=3),
-        size=4,
-        is_stochastic=True,
-        exact_on_replicas=True,
     ),
-    LayerCase(
+    replicated(
         "independent_support",
         lambda: qlayers.IndependentSupport(0.1, num_samples=50, trim=0.1, seed=3),
-        size=4,
-        is_stochastic=True,
-        exact_on_replicas=True,
     ),
 ]

@@ -17,6 +17,12 @@ _OPTIONS = ("encoder_options", "decoder_options", "dataset_options")
 _OPTIMIZER = ("learning_rate", "beta_1", "beta_2", "weight_decay", "clip_value")
 _SCORING = ("protocol", "psnr_variant", "scored_as", "evaluation_sample", "gap_loss")
 
+_RECIPE_NAMES = {
+    "samples": "evaluation_size",
+    "reconstructions": "reconstruction_size",
+    "test_samples": "test_size",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Optimizer:
@@ -190,18 +196,10 @@ class Scoring:
 
     def recipe(self) -> dict[str, Any]:
         """The values under the names of a recipe."""
-        return {
-            "evaluation_size": self.samples,
-            "test_size": self.test_samples,
-            "reconstruction_size": self.reconstructions,
-            "psnr_threshold": self.psnr_threshold,
-            "psnr_variant": self.psnr_variant,
-            "select": self.select,
-            "protocol": self.protocol or "paper",
-            "metrics": self.metrics,
-            "scores": list(self.scores),
-            "dci_resamples": self.dci_resamples,
-            "scored_as": self.scored_as,
-            "evaluation_sample": self.evaluation_sample,
-            "gap_loss": self.gap_loss,
+        found = {
+            _RECIPE_NAMES.get(field.name, field.name): getattr(self, field.name)
+            for field in dataclasses.fields(self)
         }
+        del found["estimators"], found["representation"]
+        found.update(protocol=self.protocol or "paper", scores=list(self.scores))
+        return found

