@@ -68,13 +68,8 @@ flags.DEFINE_bool("dry_run", False, "List the trials and stop.")
 
 
 def main(arguments: Sequence[str]) -> int | None:
+    from experiments.sweeps import plan
     from experiments.sweeps.engines import check_engine
-    from experiments.sweeps.plan import (
-        grid_of_row,
-        parse_grid,
-        parse_seeds,
-        plan_sweep,
-    )
     from experiments.sweeps.run_sweep import run_sweep
 
     settings, hyperparameters = settings_from_flags(FLAGS)
@@ -84,13 +79,13 @@ def main(arguments: Sequence[str]) -> int | None:
     row, profile = row_from_flags(FLAGS, "methods")
     methods, datasets, grid = FLAGS.methods, FLAGS.datasets, {}
     if row is not None:
-        methods, grid = [row.method], grid_of_row(row)
+        methods, grid = [row.method], plan.grid_of_row(row)
         datasets = FLAGS.datasets if FLAGS["datasets"].present else [row.dataset]
-    trials = plan_sweep(
+    trials = plan.plan_sweep(
         methods,
         datasets,
-        parse_seeds(FLAGS.seeds),
-        {**grid, **parse_grid(FLAGS.grid)},
+        plan.parse_seeds(FLAGS.seeds),
+        {**grid, **plan.parse_grid(FLAGS.grid)},
         profile=profile,
         settings=settings,
         hyperparameters=hyperparameters,

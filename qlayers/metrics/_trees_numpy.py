@@ -112,17 +112,14 @@ def boost_sorted(
     orders: npt.NDArray[np.int32],
     has_ties: npt.NDArray[np.bool_],
     labels: IntArray,
-    raw: FloatArray,
-    seeds: IntArray,
-    rate: float,
-    max_depth: int,
+    *boosting: Any,
 ) -> Trees:
     """As `_trees_compiled.boost_sorted`."""
 
     def grow(tree: _Tree) -> None:
         _grow_sorted(tree, values, np.arange(len(labels)), orders, 0, 1, 0, None)
 
-    return _boost(grow, len(values), labels, raw, seeds, rate, max_depth)
+    return _boost(grow, len(values), labels, *boosting)
 
 
 def boost_counted(
@@ -132,10 +129,7 @@ def boost_counted(
     bin_of_cell: npt.NDArray[np.uint16],
     bin_values: npt.NDArray[np.float32],
     labels: IntArray,
-    raw: FloatArray,
-    seeds: IntArray,
-    rate: float,
-    max_depth: int,
+    *boosting: Any,
 ) -> Trees:
     """As `_trees_compiled.boost_counted`; counts features one by one."""
     num_bins = bin_values.shape[1]
@@ -144,7 +138,7 @@ def boost_counted(
     def grow(tree: _Tree) -> None:
         _grow_counted(tree, codes, bin_values, np.arange(len(labels)), 0, 1, 0)
 
-    return _boost(grow, len(bins), labels, raw, seeds, rate, max_depth)
+    return _boost(grow, len(bins), labels, *boosting)
 
 
 def predict_boosted(
