@@ -59,7 +59,7 @@ class BaseQuantizer(TermLayer, abc.ABC):
 
     scored_as: ClassVar[Literal["codes", "values", "reals"]] = "values"
     is_discrete: ClassVar[bool] = True
-    config_names = ("seed", "track_usage")
+    config_names: tuple[str, ...] = ("seed", "track_usage")
     # Where the latents are; quantizers of feature maps have it as an argument.
     axis: int = -1
 

@@ -60,7 +60,12 @@ class LatentQuantizer(NearestCodeQuantizer):
         equations 4 and 5, Algorithm 1.
     """
 
-    config_names = ("num_values", "shared_codebook", "init_range", "init")
+    config_names: tuple[str, ...] = (
+        "num_values",
+        "shared_codebook",
+        "init_range",
+        "init",
+    )
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ class LogitsQuantizer(BaseQuantizer):
         **kwargs: Keyword arguments of `BaseQuantizer`.
     """
 
-    config_names = ("num_values",)
+    config_names: tuple[str, ...] = ("num_values",)
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ class NearestCodeQuantizer(BaseQuantizer):
         **kwargs: Keyword arguments of `BaseQuantizer`.
     """
 
-    config_names = ("loss_reduction", "revive_after")
+    config_names: tuple[str, ...] = ("loss_reduction", "revive_after")
 
     def __init__(
         self,

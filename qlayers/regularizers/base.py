@@ -65,7 +65,7 @@ class BaseRegularizer(TermLayer, abc.ABC):
 
     reads: tuple[Signal, ...] = ("latents",)
     may_read: tuple[Signal, ...] = ()
-    config_names = ("seed", "at_inference")
+    config_names: tuple[str, ...] = ("seed", "at_inference")
 
     def __init__(
         self, *, seed: int | None = None, at_inference: bool = False, **kwargs: Any

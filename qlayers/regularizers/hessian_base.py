@@ -61,7 +61,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
     """
 
     reads = ("latents", "decoder")
-    config_names = (
+    config_names: tuple[str, ...] = (
         "num_perturbations",
         "epsilon",
         "outputs",
