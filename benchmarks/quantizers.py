@@ -150,6 +150,7 @@ def _shapes() -> dict[str, tuple[int, ...]]:
         "vq, averages after k-means (64, 16 x 64)": (64, 16 * 64),
         "codes of vq (64, 16 x 64)": (64, 16 * 64),
         "lookup of vq (64, 16 x 64)": (64, 16),
+        "lookup of vq (4096, 16 x 64)": (4096, 16),
         "residual vq, 4 steps (64, 16 x 64)": (64, 16 * 64),
         "residual fsq, 4 steps (4096, 6)": (4096, 6),
         "lfq (4096, 10)": (4096, 10),
@@ -246,8 +247,9 @@ def _their_view(case: str) -> timing.Side:
     import torch
 
     layer = _their_layer("vq (").eval()
-    x = torch.tensor(_rng.normal(size=(64, 16, 64)).astype("float32"))
-    codes = torch.tensor(_rng.integers(0, 512, size=(64, 16)))
+    samples = _shapes()[case][0]
+    x = torch.tensor(_rng.normal(size=(samples, 16, 64)).astype("float32"))
+    codes = torch.tensor(_rng.integers(0, 512, size=(samples, 16)))
 
     @torch.no_grad()
     def view() -> Any:

@@ -55,8 +55,8 @@ def _side(folder: str, count: int) -> Any:
     from experiments.settings.config import resolve
     from experiments.storage.run_directory import RunDirectory
 
-    settings = {"log_every": _STEPS, "evaluate_every": _STEPS, "steps": 10**9}
-    settings |= {"steps_per_call": count, "checkpoint_seconds": 1e9}
+    settings: dict[str, Any] = {"log_every": _STEPS, "evaluate_every": _STEPS}
+    settings |= {"steps": 10**9, "steps_per_call": count, "checkpoint_seconds": 1e9}
     config = resolve("qlae", profile="cpu", settings=settings)
     directory = RunDirectory(os.path.join(folder, str(count)))
     directory.path.mkdir()

@@ -2,24 +2,32 @@
 
     python -m benchmarks.train_step                # all cases
     python -m benchmarks.train_step locatello 32   # those whose name has all words
+    python -m benchmarks.train_step --threads=1    # as a trial of a sweep runs
 
-For each pair of networks and image size four sides take turns in one run: an
-autoencoder (AE) and a method, each as `models.build` makes it and as plain PyTorch
-(`benchmarks.torch_peers`) with the same layers, parameters, losses and optimizers.
-`ratio` is ours over PyTorch's (goal: at most 1), and, in the rows against our AE, what
-a method costs beyond the networks it shares with the AE.
+For each pair of networks and image size these sides take turns in one run: an
+autoencoder (AE) and a method, each as `models.build` makes it, with and without XLA,
+and as plain PyTorch (`benchmarks.torch_peers`) with the same layers, parameters, losses
+and optimizers, with and without `torch.compile`. `ratio` is ours over PyTorch's faster
+way (goal: at most 0.95), and, in the rows against our AE, what a method costs beyond
+the networks it shares with the AE (goal for QLAE: 1.03). Rows against XLA and against
+our own models on JAX have no goal: they show which to choose. JAX runs in a process of
+its own, after the others.
 
 Our step is the function that `fit` calls, with every running mean and code count that
 the history shows; PyTorch's returns its loss alone. PyTorch gets the faster of its two
-memory formats for the AE, named in the row, and its fused Adam. Both have two threads.
+memory formats for the AE, named in the row, and its fused Adam. All have the same
+number of threads.
 
 Times are medians over interleaved repeats. `best` is the ratio of the shortest times
 and `cpu` that of the processor time used, which other programs on the machine disturb
 less: OpenMP, unlike TensorFlow's pool, waits for the slowest thread at every operation.
 """
 
+import argparse
+import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
@@ -36,6 +44,8 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 REPEATS = 7
+GOAL = 0.95
+QLAE_GOAL = 1.03
 NUM_LATENTS = 12
 TITLES = {
     "ae": "AE",
@@ -147,12 +157,12 @@ def our_model(case: Case, method: str) -> Any:
     )
 
 
-def our_side(case: Case, method: str) -> timing.Side:
+def our_side(case: Case, method: str, xla: bool = False) -> timing.Side:
     """The step that `fit` runs, on an endless stream of one batch."""
     import tensorflow as tf
 
     model = our_model(case, method)
-    model.compile()
+    model.compile(jit_compile=xla)
     model.make_train_function()
     step = model.train_function
     batches = iter(tf.data.Dataset.from_tensors(case.images(method)).repeat())
@@ -177,7 +187,9 @@ def torch_model(case: Case, method: str) -> Any:
     )
 
 
-def torch_side(case: Case, method: str, memory_format: str) -> timing.Side:
+def torch_side(
+    case: Case, method: str, memory_format: str, compiled: bool = False
+) -> timing.Side:
     """A step in one of PyTorch's memory formats."""
     from benchmarks import torch_peers
 
@@ -186,6 +198,7 @@ def torch_side(case: Case, method: str, memory_format: str) -> timing.Side:
         method,
         case.images(method),
         channels_last=memory_format == "channels_last",
+        compiled=compiled,
     )
 
 
@@ -200,34 +213,92 @@ def faster_format(case: Case) -> str:
     return min(seconds, key=lambda name: seconds[name])
 
 
+# ----------------------------------------------------------------------------- JAX
+
+
+def jax_seconds(case: Case, method: str) -> list[float]:
+    """Seconds of our step on JAX, measured by a child process."""
+    command = [sys.executable, "-m", "benchmarks.train_step", "--jax", method]
+    threads = os.environ.get("OMP_NUM_THREADS", "2")
+    flags = f"--xla_cpu_multi_thread_eigen={'false' if threads == '1' else 'true'}"
+    result = subprocess.run(
+        [*command, str(CASES.index(case))],
+        env={**os.environ, "KERAS_BACKEND": "jax", "XLA_FLAGS": flags},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    lines = result.stdout.strip().splitlines()
+    return json.loads(lines[-1]) if result.returncode == 0 and lines else []
+
+
+def print_jax_seconds(case: Case, method: str) -> None:
+    """What the child process does."""
+    model = our_model(case, method)
+    model.compile()
+    images = case.images(method)
+    times = timing.measure({"jax": lambda: model.train_on_batch(images)}, REPEATS, 2)
+    print(json.dumps(times["jax"]))
+
+
 # ------------------------------------------------------------------------- running
 
 
 def rows_of(case: Case, with_torch: bool = True) -> list[timing.Row]:
-    """Ratios of the AE and the method to PyTorch, and of the method to the AE."""
+    """Ratios of the AE and the method to their peers, and of the method to the AE."""
     import keras
 
     keras.utils.set_random_seed(0)
     methods = ("ae", case.method)
-    ours = {method: TITLES[method] for method in methods}
-    sides: dict[str, timing.Side] = {
-        ours[method]: our_side(case, method) for method in methods
-    }
-    peers: dict[str, str] = {}
-    if with_torch:
-        memory_format = faster_format(case)
-        for method in methods:
-            peers[method] = f"{TITLES[method]}, PyTorch, {memory_format}"
-            sides[peers[method]] = torch_side(case, method, memory_format)
+    sides: dict[str, timing.Side] = {}
+    for method in methods:
+        sides[TITLES[method]] = our_side(case, method)
+        sides[f"{TITLES[method]}, XLA"] = our_side(case, method, xla=True)
+    memory_format = faster_format(case) if with_torch else ""
+    for method in methods if with_torch else ():
+        title = f"{TITLES[method]}, PyTorch, {memory_format}"
+        sides[title] = torch_side(case, method, memory_format)
+        sides[f"{title}, compiled"] = torch_side(case, method, memory_format, True)
     clocks = {name: CpuClock(side) for name, side in sides.items()}
-    times = timing.measure({**clocks}, repeats=REPEATS, warmup=1)
-    rows = [
-        _row(case, ours[method], peers[method], times, clocks, goal=1.0)
-        for method in peers
-    ]
-    overhead = _row(case, ours[case.method], ours["ae"], times, clocks)
+    times = timing.measure({**clocks}, repeats=REPEATS, warmup=2)
+    rows = []
+    for method in methods:
+        rows += _rows_of_method(case, TITLES[method], times, clocks)
+    goal = {"goal": QLAE_GOAL} if case.method == "qlae" else {}
+    rows.append(_row(case, TITLES[case.method], "AE", times, clocks, **goal))
     keras.backend.clear_session()
-    return [*rows, overhead]
+    for method in methods:
+        rows += _jax_rows(case, method, times)
+    return rows
+
+
+def _rows_of_method(
+    case: Case,
+    ours: str,
+    times: dict[str, list[float]],
+    clocks: dict[str, CpuClock],
+) -> list[timing.Row]:
+    """Against the faster of PyTorch's two ways, against the other, and against XLA."""
+    peers = [name for name in times if name.startswith(f"{ours}, PyTorch")]
+    peers.sort(key=lambda name: statistics.median(times[name]))
+    rows = []
+    for rank, peer in enumerate(peers):
+        goal = {"goal": GOAL} if rank == 0 else {}
+        rows.append(_row(case, ours, peer, times, clocks, **goal))
+    return [*rows, _row(case, ours, f"{ours}, XLA", times, clocks)]
+
+
+def _jax_rows(
+    case: Case, method: str, times: dict[str, list[float]]
+) -> list[timing.Row]:
+    ours, theirs = TITLES[method], f"{TITLES[method]}, our model on JAX"
+    found = jax_seconds(case, method)
+    if not found:
+        return []
+    # Another process, after ours: medians, not turns.
+    seconds = {ours: times[ours], theirs: found}
+    medians = {name: [statistics.median(of)] for name, of in seconds.items()}
+    return [timing.compared(case.name, ours, theirs, medians)]
 
 
 def _row(
@@ -253,14 +324,15 @@ def _row(
     )
 
 
-def run(words: tuple[str, ...] = ()) -> list[timing.Row]:
+def run(words: tuple[str, ...] = (), threads: int = 2) -> list[timing.Row]:
     """All cases whose name contains all of the words."""
     with_torch = True
     try:
         import torch as _  # noqa: F401
     except ImportError:
         with_torch = False
-    timing.use_threads()
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    timing.use_threads(threads)
     rows: list[timing.Row] = []
     for case in CASES:
         if all(word in f"{case.method} {case.name}" for word in words):
@@ -276,7 +348,16 @@ def run(words: tuple[str, ...] = ()) -> list[timing.Row]:
 
 
 def main() -> None:
-    timing.print_table(timing.machine(), run(tuple(sys.argv[1:])))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("words", nargs="*", help="of the cases' names")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--jax", nargs=2, help="used by the benchmark")
+    given = parser.parse_args()
+    if given.jax:
+        method, index = given.jax
+        print_jax_seconds(CASES[int(index)], method)
+        return
+    timing.print_table(timing.machine(), run(tuple(given.words), given.threads))
 
 
 if __name__ == "__main__":
