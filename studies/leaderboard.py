@@ -9,10 +9,11 @@ several updates each. Regime `long` has the budget of `claims.json`, in which AE
 QLAE learn; `short` is a quick look with a sixth of its images.
 
 1. Tuning: the key weight of each method (`leaderboard_entries.py`) is chosen on a seed
-   of its own, with 0.6 of the steps. Of the candidates that reach a reconstruction at
-   which hues and places are plain to see, the one with the best InfoM wins; if none
-   does, the best PSNR. GANs do not copy images: the best InfoM. Ablations take the
-   value of the method they ablate.
+   of its own, in both regimes with 1,500 steps of half a batch; what the record of
+   regime `short` chose for the same candidates is taken from there. Of the candidates
+   that reach a reconstruction at which hues and places are plain to see, the one with
+   the best InfoM wins; if none does, the best PSNR. GANs do not copy images: the best
+   InfoM. Ablations take the value of the method they ablate.
 2. Scores: the chosen setting on the other seeds, after the last step (no checkpoint is
    picked by its score); InfoMEC, DCI, PSNR with 95 % t-intervals. All methods of one
    seed run before the next seed.
@@ -27,19 +28,23 @@ from a fresh clone.
 import argparse
 import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from experiments.reporting.summary import FinishedRun
 from experiments.settings import scores
 from experiments.settings.config import resolve
 from experiments.settings.recipes_cpu import CPU_PSNR_THRESHOLDS
+from experiments.storage.files import read_json
 from experiments.sweeps.plan import Trial, plan_sweep
 from studies.claims import Claim, judge, load_claims
 from studies.common import Study, new_figure, renamed, score_table, summarise
 from studies.leaderboard_entries import ENTRIES, SHORT_ENTRIES, Entry
 
 DATASET = "mini_shapes3d"
-TUNING_SHARE = 0.6  # of the steps
+TUNING_STEPS = 1_500
+TUNING_BATCH_SHARE = 0.5
+TUNING_PSNR = 18.0  # in dB; candidates below it are chosen by PSNR
 TUNING_SEED = 100
 
 
@@ -51,7 +56,6 @@ class Regime:
         name: Name of the record.
         steps: Training steps.
         batch_share: Share of the recipe's batch.
-        tuning_psnr: In dB; candidates below it are chosen by PSNR.
         seeds: Seeds of the final runs.
         entries: The rows.
         claims: What the rows may confirm.
@@ -60,7 +64,6 @@ class Regime:
     name: str
     steps: int
     batch_share: float
-    tuning_psnr: float
     seeds: tuple[int, ...]
     entries: tuple[Entry, ...]
     claims: tuple[Claim, ...]
@@ -83,7 +86,6 @@ SHORT = Regime(
     "leaderboard_short",
     steps=2_500,
     batch_share=0.5,
-    tuning_psnr=18.0,
     seeds=(0, 1, 2),
     entries=SHORT_ENTRIES,
     claims=tuple(
@@ -97,7 +99,6 @@ LONG = Regime(
     "leaderboard",
     steps=8_000,
     batch_share=1.0,
-    tuning_psnr=20.0,
     seeds=(0, 1, 2, 3, 4),
     entries=ENTRIES,
     claims=tuple(load_claims("leaderboard")),
@@ -165,14 +166,14 @@ def plan_entry(
 
 
 def choose(
-    entry: Entry, runs: Mapping[float, FinishedRun], tuning_psnr: float
+    entry: Entry, runs: Mapping[float, FinishedRun], tuning_psnr: float = TUNING_PSNR
 ) -> float:
     """The candidate whose tuning run is best, see the module's text.
 
     Args:
         entry: The row.
         runs: Tuning run of each candidate.
-        tuning_psnr: See `Regime`.
+        tuning_psnr: In dB; candidates below it are chosen by PSNR.
     """
     found = {value: run.metrics["scores"] for value, run in runs.items()}
     quality = {v: s.get("psnr/psnr", float("-inf")) for v, s in found.items()}
@@ -185,58 +186,83 @@ def choose(
     return max(quality, key=quality.__getitem__)
 
 
+def recorded_choices(path: Path, entries: Sequence[Entry]) -> dict[str, Any]:
+    """What an earlier record chose for rows with the same key and candidates.
+
+    Args:
+        path: The record of a regime.
+        entries: The rows.
+    """
+    if not path.exists():
+        return {}
+    found = read_json(path)["findings"]["tuning"]
+    return {
+        entry.label: {**found[entry.label], "record": path.stem}
+        for entry in entries
+        if entry.label in found and not entry.fixed and _is_same(entry, found)
+    }
+
+
+def _is_same(entry: Entry, found: Mapping[str, Any]) -> bool:
+    tried = [candidate["value"] for candidate in found[entry.label]["candidates"]]
+    return (found[entry.label]["key"], tried) == (entry.key, list(entry.candidates))
+
+
 def tune(
-    study: Study, entries: Sequence[Entry], regime: Regime, steps: int
-) -> tuple[dict[str, Any], list[FinishedRun]]:
+    study: Study, entries: Sequence[Entry], found: dict[str, Any]
+) -> list[FinishedRun]:
     """Runs the candidates of all rows (two with `--quick`) and chooses.
 
     Rows that share another's weight come after it.
 
+    Args:
+        study: The study.
+        entries: The rows.
+        found: Chosen value and all scores by label; rows that are not in it are added.
+
     Returns:
-        The chosen value and all scores by label, and the tuning runs.
+        The tuning runs.
     """
-    found: dict[str, Any] = {}
     runs: list[FinishedRun] = []
+    left = [e for e in entries if e.candidates and e.label not in found]
     for shares in (False, True):
-        some = [e for e in entries if (e.shares is not None) == shares]
-        runs += _tune(study, some, regime, steps, found)
-    return found, runs
+        some = [e for e in left if (e.shares is not None) == shares]
+        runs += _tune(study, some, found)
+    return runs
 
 
 def _tune(
-    study: Study,
-    entries: Sequence[Entry],
-    regime: Regime,
-    steps: int,
-    found: dict[str, Any],
+    study: Study, entries: Sequence[Entry], found: dict[str, Any]
 ) -> list[FinishedRun]:
     last = 2 if study.quick else None
-    wanted = [(e, e.candidates[:last]) for e in entries if e.candidates]
-    select, share = study.options.select, regime.batch_share
-    trials = [
-        trial
-        for entry, candidates in wanted
-        for value in candidates
-        for trial in plan_entry(
+    steps = 1 if study.quick else TUNING_STEPS
+    planned = {
+        (entry.label, value): plan_entry(
             entry,
             [TUNING_SEED],
-            settings_of(entry, steps, share, select, study.quick),
+            settings_of(
+                entry, steps, TUNING_BATCH_SHARE, study.options.select, study.quick
+            ),
             value,
             "tune",
             _shared(entry, found),
-        )
-    ]
-    runs = study.run(trials)
+        )[0]
+        for entry in entries
+        for value in entry.candidates[:last]
+    }
+    runs = study.run(list(planned.values()))
     finished = {run.path.name: run for run in runs}
-    names = iter(trial.name for trial in trials)
-    for entry, candidates in wanted:
-        named = {value: next(names) for value in candidates}
-        tried = {v: finished[name] for v, name in named.items() if name in finished}
+    for entry in entries:
+        tried = {
+            value: finished[trial.name]
+            for (label, value), trial in planned.items()
+            if label == entry.label and trial.name in finished
+        }
         if not tried:
             raise RuntimeError(f"All candidates of {entry.label} diverged.")
         found[entry.label] = {
             "key": entry.key,
-            "chosen": choose(entry, tried, regime.tuning_psnr),
+            "chosen": choose(entry, tried),
             "seed": TUNING_SEED,
             "candidates": [
                 {
@@ -346,8 +372,9 @@ def main(
     if not given.no_tune:
         needed = {label for e in entries for label in (e.parent, e.shares)}
         wanted = [e for e in regime.entries if e in entries or e.label in needed]
-        short = max(1, round(TUNING_SHARE * steps))
-        tuned, tuning_runs = tune(study, wanted, regime, short)
+        if regime is LONG and not study.quick:
+            tuned = recorded_choices(study.results / f"{SHORT.name}.json", wanted)
+        tuning_runs = tune(study, wanted, tuned)
     planned = {}
     for entry in entries:
         value = tuned.get(entry.parent or entry.label, {}).get("chosen")
@@ -372,8 +399,9 @@ def main(
         "batch_share": regime.batch_share,
         "seeds": seeds,
         "tuning_seed": TUNING_SEED,
-        "tuning_share_of_steps": TUNING_SHARE,
-        "tuning_psnr": regime.tuning_psnr,
+        "tuning_steps": TUNING_STEPS,
+        "tuning_batch_share": TUNING_BATCH_SHARE,
+        "tuning_psnr": TUNING_PSNR,
         "select": given.select,
     }
     findings = {"claims": claims, "tuning": tuned}

@@ -335,3 +335,23 @@ def test_the_peers_network_is_our_network():
         outputs = theirs[1](latents).permute(0, 2, 3, 1).numpy()
     expected = keras.ops.convert_to_numpy(ours[1](ours[0](images)))
     np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_choices_on_record_hold_for_the_same_candidates_only(tmp_path):
+    tried = [{"value": value} for value in (0.0, 0.1)]
+    row = {"key": "weight_decay", "chosen": 0.1, "candidates": tried}
+    record = tmp_path / "leaderboard_short.json"
+    record.write_text(json.dumps({"findings": {"tuning": {"A": row, "B": row}}}))
+    same = Entry("A", "ae", "weight_decay", (0.0, 0.1))
+    others = [
+        Entry("A", "ae", "weight_decay", (0.0, 0.2)),
+        Entry("A", "ae", "learning_rate", (0.0, 0.1)),
+        Entry("A", "qlae", "weight_decay", (0.0, 0.1), {"num_values": 10}),
+        Entry("C", "ae", "weight_decay", (0.0, 0.1)),
+    ]
+    found = leaderboard.recorded_choices(record, [same])
+    assert found["A"]["chosen"] == 0.1
+    assert found["A"]["record"] == "leaderboard_short"
+    for other in others:
+        assert leaderboard.recorded_choices(record, [other]) == {}
+    assert leaderboard.recorded_choices(tmp_path / "none.json", [same]) == {}
