@@ -9,6 +9,7 @@ from typing import Any, Literal
 from scipy import stats
 
 from studies.common import LEVEL, ROOT, paired_difference
+from studies.statistics import probability_of_improvement, stratified_bootstrap
 
 FILE = ROOT / "studies" / "claims.json"
 Verdict = Literal["confirmed", "contradicted", "undecided"]
@@ -82,7 +83,8 @@ def judge(
         groups: Groups of runs by label, as `studies.common.summarise` makes them.
 
     Returns:
-        Claim, difference, interval, verdict, and how many seeds would decide it.
+        Claim, difference, interval, how likely a run of the first row is ahead of one
+        of the second, verdict, and how many seeds would decide it.
     """
     return [
         _judge(claim, groups[claim.first], groups[claim.second])
@@ -139,6 +141,19 @@ def seeds_to_decide(mean: float, deviation: float, least: float) -> int | None:
     return None
 
 
+def _probability(
+    claim: Claim, first: Mapping[str, Any], second: Mapping[str, Any]
+) -> dict[str, float]:
+    """How likely a run of the first row is ahead of any run of the second."""
+    sign = 1.0 if claim.direction == "above" else -1.0
+    values = [
+        [sign * row["scores"][claim.score] for row in group["runs"]]
+        for group in (first, second)
+    ]
+    low, high = stratified_bootstrap(probability_of_improvement, values)
+    return {"mean": probability_of_improvement(*values), "low": low, "high": high}
+
+
 def _seeds(group: Mapping[str, Any]) -> set[int]:
     return {row["seed"] for row in group["runs"]}
 
@@ -172,6 +187,7 @@ def _judge(
         "least": claim.least,
         "difference": mean,
         "half_width": half,
+        "probability": _probability(claim, first, second),
         "seeds": gap["count"],
         "missed": missed,
         "verdict": found,

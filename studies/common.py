@@ -121,6 +121,10 @@ class Study:
             f"python -m studies.{name}" + (" --quick" if given.quick else ""),
         )
 
+    def keeping_scores(self) -> "Study":
+        """The same study with `keeps_scores`."""
+        return dataclasses.replace(self, keeps_scores=True)
+
     def named(self, name: str, folder: str, command: str) -> "Study":
         """The same study under another name, with runs in another folder.
 
@@ -458,14 +462,26 @@ def as_text(value: Mapping[str, Any]) -> str:
     return str(Interval(value["mean"], value["half_width"], value["count"]))
 
 
-def score_table(groups: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> str:
-    """A row for each group: means with 95 % t-intervals of its seeds."""
+def score_table(
+    groups: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, str],
+    further: Mapping[str, Callable[[Mapping[str, Any]], str]] | None = None,
+) -> str:
+    """A row for each group: means with 95 % t-intervals of its seeds.
+
+    Args:
+        groups: Groups of runs as `summarise` makes them.
+        columns: Headings by score.
+        further: What else a row shows, by heading.
+    """
+    further = further or {}
     rows = []
     for group in groups:
         values = [group["scores"].get(name) for name in columns]
         cells = [as_text(value) if value else "" for value in values]
+        cells += [text(group) for text in further.values()]
         rows.append([group["label"], str(len(group["runs"])), *cells])
-    return format_table(["method", "runs", *columns.values()], rows)
+    return format_table(["method", "runs", *columns.values(), *further], rows)
 
 
 def paired_difference(

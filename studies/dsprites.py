@@ -142,13 +142,14 @@ def draw(study: Study, groups: Mapping[str, Mapping[str, Any]]) -> None:
     study.save_figure(figure, study.name)
 
 
-def _add_file(parser: argparse.ArgumentParser) -> None:
+def add_file(parser: argparse.ArgumentParser) -> None:
+    """Adds the option for the sub-grid's file."""
     parser.add_argument("--file", type=Path, help=f"default: {FILE}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     description = "Discrete against Gaussian latents on dSprites."
-    study = Study.from_arguments("dsprites", description, arguments, _add_file)
+    study = Study.from_arguments("dsprites", description, arguments, add_file)
     try:
         file = find_file(study.options.file)
     except StudySkippedError as reason:

@@ -40,6 +40,7 @@ from experiments.sweeps.plan import Trial, plan_sweep
 from studies.claims import Claim, judge, load_claims
 from studies.common import Study, new_figure, renamed, score_table, summarise
 from studies.leaderboard_entries import ENTRIES, SHORT_ENTRIES, Entry
+from studies.statistics import interquartile_mean, stratified_bootstrap
 
 DATASET = "mini_shapes3d"
 TUNING_STEPS = 1_500
@@ -148,6 +149,7 @@ def plan_entry(
     value: float | None,
     prefix: str,
     shared: Mapping[str, Any] | None = None,
+    dataset: str = DATASET,
 ) -> list[Trial]:
     """Trials of a row with one value of its key weight; None leaves the recipe's."""
     chosen = dict(shared or {})
@@ -155,7 +157,7 @@ def plan_entry(
         chosen[entry.key] = value
     trials = plan_sweep(
         [entry.method],
-        [DATASET],
+        [dataset],
         seeds,
         profile="cpu",
         settings=settings,
@@ -284,11 +286,18 @@ def _shared(entry: Entry, tuned: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table(groups: Mapping[str, Mapping[str, Any]]) -> str:
-    """Rows by InfoM, best first."""
+    """Rows by InfoM, best first, with the interquartile mean of InfoM beside."""
     ordered = sorted(
         groups.values(), key=lambda g: -g["scores"]["infomec/modularity"]["mean"]
     )
-    return score_table(ordered, COLUMNS)
+    return score_table(ordered, COLUMNS, {"InfoM, IQM": middle_modularity})
+
+
+def middle_modularity(group: Mapping[str, Any]) -> str:
+    """Interquartile mean of a row's InfoM with its bootstrap interval."""
+    values = [row["scores"]["infomec/modularity"] for row in group["runs"]]
+    low, high = stratified_bootstrap(interquartile_mean, [values])
+    return f"{interquartile_mean(values):.2f} [{low:.2f}, {high:.2f}]"
 
 
 def draw(study: Study, groups: Mapping[str, Mapping[str, Any]]) -> None:
@@ -361,8 +370,7 @@ def main(
     command = f"python -m studies.{name}" if name else study.command
     if not name and regime is SHORT:
         command += " --regime=short"
-    study = study.named(name or regime.name, regime.name, command)
-    study = dataclasses.replace(study, keeps_scores=True)
+    study = study.named(name or regime.name, regime.name, command).keeping_scores()
     steps = _QUICK_STEPS if study.quick else regime.steps
     seeds = given.seeds or list(seeds or regime.seeds)[: 2 if study.quick else None]
     rows = given.entries or rows

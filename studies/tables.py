@@ -9,10 +9,11 @@ import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from experiments.reporting.summary import format_table
-from studies.claims import judge
+from studies.claims import judge, load_claims
 from studies.common import ROOT, as_text, score_table
 from studies.leaderboard import LONG, SHORT, Regime, table
 from studies.self_sizing import sizing_table
@@ -124,6 +125,13 @@ def leaderboard_table(record: Record, regime: Regime) -> str:
     return "\n\n".join(parts)
 
 
+def second_dataset_table(record: Record) -> str:
+    """Rows by InfoM, and the claims."""
+    groups = {group["label"]: group for group in record["groups"]}
+    claims = claims_table(judge(load_claims(record["study"]), groups))
+    return f"{table(groups)}\n\n{claims}"
+
+
 def claims_table(claims: Sequence[Record]) -> str:
     """A row for each claim, see `studies.claims.judge`."""
     rows = [
@@ -131,14 +139,15 @@ def claims_table(claims: Sequence[Record]) -> str:
             claim["claim"],
             claim["score"].partition("/")[2],
             _signed(claim["difference"], claim["half_width"]),
+            "{mean:.2f} [{low:.2f}, {high:.2f}]".format(**claim["probability"]),
             str(claim["seeds"]),
             f"≥ {claim['least']:g}",
             _verdict(claim),
         ]
         for claim in claims
     ]
-    heads = ["claim", "score", "difference, paired", "seeds", "asked", "verdict"]
-    return format_table(heads, rows)
+    heads = ["claim", "score", "difference, paired", "P(ahead)", "seeds", "asked"]
+    return format_table([*heads, "verdict"], rows)
 
 
 def _verdict(claim: Record) -> str:
@@ -170,6 +179,7 @@ def _signed(difference: float, half_width: float | None) -> str:
 TABLES: dict[str, Callable[[Record], str]] = {
     "cliff_synthetic": cliff_table,
     "leaderboard": functools.partial(leaderboard_table, regime=LONG),
+    "second_dataset": second_dataset_table,
     "leaderboard_short": functools.partial(leaderboard_table, regime=SHORT),
     "leaderboard_confirmation": functools.partial(leaderboard_table, regime=SHORT),
     "self_sizing": sizing_table,
@@ -189,11 +199,19 @@ def section(record: Record) -> str:
         f"## {name}",
         f"{record['settings']['question']} `{record['command']}`: "
         f"{spent['all_runs'] / 60:.0f} min of wall time over all runs, "
-        f"{spent['all_runs_processor'] / 60:.0f} min of one processor "
-        f"({record['machine']['processor']}, {used}).",
+        f"{spent['all_runs_processor'] / 60:.0f} min of one processor"
+        f"{_one_run(record)} ({record['machine']['processor']}, {used}).",
         TABLES[name](record),
     ]
     return "\n\n".join(lines)
+
+
+def _one_run(record: Record) -> str:
+    """The processor time of one run, where runs took minutes."""
+    runs = [run["cpu_seconds"] for group in record["groups"] for run in group["runs"]]
+    if median(runs) < 30:
+        return ""
+    return f", {median(runs) / 60:.1f} min in the median run"
 
 
 def page(folder: Path = RESULTS) -> str:
@@ -202,8 +220,10 @@ def page(folder: Path = RESULTS) -> str:
     head = (
         "# Results\n\nWritten by `python -m studies.tables` from `studies/results/`. "
         "`±` is the half width of a 95 % t-interval over seeds (standard error for "
-        "`cliff_synthetic`, as in its paper). What the figures mean is in "
-        "BUILD_NOTES.md."
+        "`cliff_synthetic`, as in its paper). `IQM` is the interquartile mean and "
+        "`P(ahead)` the probability that a run of the first row is ahead of one of "
+        "the second, both with 95 % intervals by stratified bootstrap. What the "
+        "figures mean is in BUILD_NOTES.md."
     )
     found = {name: section(records[name]) for name in TABLES if name in records}
     if {"leaderboard_short", "leaderboard_confirmation"} <= set(found):

@@ -51,6 +51,16 @@ def test_all_claims_are_about_rows_and_papers_that_exist():
     assert {c.first for c in of_board} | {c.second for c in of_board} <= labels
 
 
+def test_probability_is_mann_and_whitneys():
+    first, second = [0.5, 0.7, 0.45, 0.8], [0.5, 0.6, 0.4, 0.55]
+    found = judged(first, second, claim())["probability"]
+    expected = stats.mannwhitneyu(first, second).statistic / 16
+    assert found["mean"] == pytest.approx(expected)
+    assert 0 <= found["low"] < found["mean"] < found["high"] <= 1
+    below = judged(first, second, claim(direction="below"))["probability"]
+    assert below["mean"] == pytest.approx(1 - expected)
+
+
 def test_verdicts_follow_a_paired_t_test():
     rng = np.random.default_rng(0)
     for _ in range(50):

@@ -14,8 +14,10 @@ from studies import (
     leaderboard,
     leaderboard_confirmation,
     penalty_noise,
+    second_dataset,
     vector_quantizers,
 )
+from studies.claims import load_claims
 from studies.leaderboard_entries import ENTRIES, SHORT_ENTRIES, Entry
 from tests.studies.test_common import check_record
 
@@ -166,6 +168,41 @@ def test_dsprites(tmp_path, monkeypatch, sub_grid):
     assert len(steps) == len(batches) == 1  # the same budget for all
     assert record["findings"]["rank_correlation_with_gap"]["runs"] == 2
     assert is_picture(tmp_path / "runs" / "dsprites.png")
+
+
+@pytest.mark.slow
+def test_second_dataset(tmp_path, monkeypatch, sub_grid):
+    monkeypatch.setattr(second_dataset, "PREPARED", tmp_path / "prepared")
+    monkeypatch.chdir(common.ROOT)
+    folder = tmp_path / "runs"
+    record = run_twice(second_dataset, folder, monkeypatch, f"--file={sub_grid}")
+    assert [g["label"] for g in record["groups"]] == list(second_dataset.ROWS)
+    assert {g["config"]["dataset"] for g in record["groups"]} == {"dsprites"}
+    assert len(record["findings"]["claims"]) == len(load_claims("second_dataset"))
+
+
+def test_second_dataset_has_the_leaderboards_settings():
+    weights = dict.fromkeys(second_dataset.ROWS, 0.123)
+    planned = second_dataset.plan("file.npz", weights)
+    entries = {entry.label: entry for entry in ENTRIES}
+    for label, trials in planned.items():
+        entry = entries[label]
+        settings = leaderboard.settings_of(entry, 8000, 1.0, "last", False)
+        trial = leaderboard.plan_entry(entry, [0], settings, 0.123, "final")[0]
+        ours, theirs = trials[0].config, trial.config
+        assert ours.hyperparameters == theirs.hyperparameters
+        assert ours.hyperparameters[entry.key] == 0.123
+        for name in ("steps", "batch_size", "image_size", "width", "network"):
+            assert getattr(ours, name) == getattr(theirs, name)
+
+
+def test_second_dataset_needs_the_leaderboards_record(tmp_path):
+    record = tmp_path / "leaderboard.json"
+    with pytest.raises(common.StudySkippedError, match="AE, beta-VAE"):
+        second_dataset.chosen_weights(record)
+    rows = {label: {"chosen": 0.5} for label in second_dataset.ROWS}
+    record.write_text(json.dumps({"findings": {"tuning": rows}}))
+    assert second_dataset.chosen_weights(record)["AE"] == 0.5
 
 
 def test_dsprites_without_data_says_what_is_missing(tmp_path, capsys):

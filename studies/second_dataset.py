@@ -1,0 +1,109 @@
+"""Five rows of the leaderboard on real images that no setting was chosen on.
+
+    python -m studies.second_dataset [--quick] [--workers=2] [--file=...]
+
+The complete sub-grid of dSprites (46,080 images) takes the place of mini_shapes3d.
+Networks, steps, batch and every weight are those that the leaderboard's long regime has
+on mini_shapes3d; nothing is tuned here. The claims are those of `claims.json` for this
+study, frozen before its runs.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.storage.files import read_json
+from experiments.sweeps.plan import Trial
+from studies.claims import judge, load_claims
+from studies.common import Study, StudySkippedError, summarise
+from studies.dsprites import PREPARED, add_file, find_file
+from studies.leaderboard import LONG, draw, plan_entry, settings_of, table
+
+NAME = "second_dataset"
+DATASET = "dsprites"
+ROWS = ("AE", "beta-VAE", "VQ-VAE", "QLAE, ten values", "Tripod")
+SEEDS = (0, 1, 2)
+
+
+def chosen_weights(record: Path) -> dict[str, float]:
+    """The key weight of each row, as the leaderboard's record has it.
+
+    Args:
+        record: Record of the long regime.
+
+    Raises:
+        StudySkippedError: If it is not there or lacks a row.
+    """
+    found = read_json(record)["findings"]["tuning"] if record.exists() else {}
+    missing = [label for label in ROWS if label not in found]
+    if missing:
+        raise StudySkippedError(
+            f"{record.name} has no weights for {', '.join(missing)}: run "
+            "python -m studies.leaderboard first."
+        )
+    return {label: found[label]["chosen"] for label in ROWS}
+
+
+def plan(
+    file: Path, weights: dict[str, float], quick: bool = False
+) -> dict[str, list[Trial]]:
+    """Trials by row.
+
+    Args:
+        file: The file of the sub-grid.
+        weights: Key weight of each row.
+        quick: Whether to plan the tiny version.
+    """
+    entries = {entry.label: entry for entry in LONG.entries}
+    data: dict[str, Any] = {
+        "dataset_options": {"file": str(file), "allow_partial": True},
+        "data_dir": str(PREPARED),
+    }
+    steps = 2 if quick else LONG.steps
+    return {
+        label: plan_entry(
+            entries[label],
+            SEEDS[:2] if quick else SEEDS,
+            settings_of(entries[label], steps, LONG.batch_share, "last", quick) | data,
+            weights.get(label),
+            "final",
+            dataset=DATASET,
+        )
+        for label in ROWS
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    description = "Five rows of the leaderboard on dSprites."
+    study = Study.from_arguments(NAME, description, arguments, add_file)
+    study = study.keeping_scores()
+    try:
+        file = find_file(study.options.file)
+        # The tiny version asks for no record: it takes the recipes' weights.
+        record = study.results / f"{LONG.name}.json"
+        weights = {} if study.quick else chosen_weights(record)
+    except StudySkippedError as reason:
+        print(f"Skipped: {reason}")
+        return
+    planned = plan(file, weights, study.quick)
+    groups = {
+        label: summarise(label, runs)
+        for label, runs in study.run_by_seed(planned).items()
+    }
+    draw(study, groups)
+    claims = judge(load_claims(NAME), groups)
+    settings = {
+        "question": "Do the leaderboard's rows keep their order on other images?",
+        "data": "46,080-image sub-grid of dSprites, sizes 3 x 6 x 10 x 16 x 16",
+        "steps": LONG.steps,
+        "seeds": SEEDS,
+        "weights": weights,
+    }
+    study.write(settings, list(groups.values()), {"claims": claims})
+    print(table(groups))
+    for claim in claims:
+        print(f"{claim['claim']}, {claim['score']}: {claim['verdict']}")
+
+
+if __name__ == "__main__":
+    main()
