@@ -1,12 +1,12 @@
 """How layers, metrics and the loop over runs grow; writes `docs/scaling.md`.
 
-    python -m benchmarks.scaling        # some half an hour on two quiet cores
+    python -m benchmarks.scaling        # some 20 minutes on two quiet cores
 
-Each thing is measured over growing sizes, all others fixed; the exponent is the slope
-of the logarithms over the three largest. A size is left out once its predecessor took
-25 s. Layers: value and gradient of the layer alone in a graph on two threads, and the
-memory that one such step takes at its peak. Metrics: the public functions at their
-defaults.
+Each thing is measured over growing sizes, all others fixed, in processor time; the
+exponent is the slope of the logarithms over the three largest. A size is left out once
+its predecessor took 10 s. Layers: value and gradient of the layer alone in a graph on
+two threads, and the memory that one such step takes at its peak. Metrics: the public
+functions at their defaults.
 
 Rows are kept in `benchmarks/growth.json`, for each processor apart, as soon as they are
 measured: the same command goes on where it was stopped, `--again` forgets them.

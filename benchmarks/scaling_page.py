@@ -22,9 +22,10 @@ def scaling_page(records: Mapping[str, Mapping[str, Any]]) -> str:
         "# How things grow",
         "",
         "`python -m benchmarks.scaling` measures and writes this page. A cell is "
-        "the cost at the largest size that was measured, and the exponent e: twice the "
-        "size costs 2^e times as much. e is the slope over the three largest sizes "
-        "(memory: two). An exponent below 1 says that a fixed cost still dominates.",
+        "the processor time (of all threads together) at the largest size that was "
+        "measured, and the exponent e: twice the size costs 2^e times as much. e is "
+        "the slope over the three largest sizes (memory: two). An exponent "
+        "below 1 says that a fixed cost still dominates.",
     ]
     for name, record in sorted(records.items()):
         lines += ["", f"## {name}", "", f"{record['machine']}."]
@@ -117,10 +118,10 @@ def _where_layers_stop(rows: Sequence[Row]) -> list[str]:
         f"{_listed(quadratic) or 'nowhere'} where memory grows with pairs of samples, "
         f"and not before {_rounded(min(linear))} samples where it grows with samples. "
         f"{_sentence(wide)}"
-        "Beyond that, replicas (`--strategy=mirrored` or `multiworker`) share out the "
-        "batch: statistics of codebooks are those of the whole batch, while each "
-        "replica forms the pairs of its own part only, so that four replicas need a "
-        "quarter of the samples each and a sixteenth of their pairs."
+        "Replicas (`--strategy=mirrored` or `multiworker`) share out networks and "
+        "quantizers, but each forms the pairs of the whole batch, so that a penalty is "
+        "the same on any number of them: they do not move this limit. A smaller batch "
+        "does; Keras's `gradient_accumulation_steps` keeps the images of a step."
     )
     return [text]
 
@@ -154,7 +155,7 @@ def _where_runs_stop(rows: Sequence[Row]) -> list[str]:
     table, plan = found["table of finished runs"], found["plan of a sweep"]
     many = 100_000
     return [
-        f"Two cores train {speed:,.0f} images a second at 32x32 (cpu profile): one "
+        f"One core trains {speed:,.0f} images a second at 32x32 (cpu profile): one "
         f"pass over {_MANY_IMAGES:,} images takes {days:,.1f} days. A device that is "
         f"{max(days, 1):,.0f} times as fast takes one day; images then come from "
         "prepared files, which are read from the disk in shards and not held in "
