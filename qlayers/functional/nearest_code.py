@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from qlayers.backend import Tensor, first_argmin
+from qlayers.backend import Tensor, first_argmin, select
 from qlayers.checks import check_choice
 
 # Far below the largest float32, so that products with codes do not overflow.
@@ -65,9 +65,9 @@ def nearest_code(x: Tensor, table: Tensor, available: Tensor | None = None) -> T
 def _first_smallest(distance: Tensor) -> Tensor:
     """int32 index of the smallest entry along axis 1, the first of several."""
     size = distance.shape[1]
-    is_more = distance > ops.min(distance, axis=1, keepdims=True)
+    is_more = distance > _smallest(distance, 1, keepdims=True)
     index = ops.reshape(ops.arange(size, dtype="int32"), (1, size, 1))
-    return ops.min(ops.where(is_more, size - 1, index), axis=1)
+    return ops.min(ops.where(is_more, size - 1, index), axis=1, initial=size - 1)
 
 
 def nearest_vector(x: Tensor, table: Tensor, distance: str = "l2") -> Tensor:
@@ -222,4 +222,4 @@ def _nearest_l1(x: Tensor, table: Tensor) -> Tensor:
 
 
 def _mark_nan(index: Tensor, is_nan: Tensor) -> Tensor:
-    return ops.where(is_nan, ops.full_like(index, -1), index)
+    return select(is_nan, ops.full_like(index, -1), index)

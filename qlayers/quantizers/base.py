@@ -268,7 +268,7 @@ class BaseQuantizer(TermLayer, abc.ABC):
     ) -> Tensor:
         """Counts codes and steps; gives the output the dtype of the policy."""
         if self.usage is not None and codes is not None:
-            self.usage.update_state(mask_codes(codes, weights))
+            self.usage.count(mask_codes(codes, weights))
         self.advance_step(self.learns(training))
         return ops.cast(self._axis_back(outputs), self.compute_dtype)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 import keras
 from keras import ops
 
-from qlayers.backend import Tensor
+from qlayers.backend import Tensor, take_rows
 from qlayers.checks import (
     check_axis,
     check_choice,
@@ -215,7 +215,7 @@ class VectorQuantizer(NearestCodeQuantizer):
         return nearest_vector(self._slots(x), ops.stop_gradient(self.table[0]))
 
     def _values_of(self, codes: Tensor) -> Tensor:
-        vectors = ops.take(self.table[0], codes, axis=0)
+        vectors = take_rows(self.table[0], codes)
         size = self.num_latents * self.code_dim
         return ops.reshape(vectors, (*ops.shape(codes)[:-1], size))
 
