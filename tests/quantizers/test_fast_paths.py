@@ -228,6 +228,29 @@ def test_rows_carry_gradients_to_their_table():
     np.testing.assert_allclose(gradient_of(loss, table), [[2.0], [0.0], [12.0]])
 
 
+def test_lookup_of_no_code_is_nan_and_moves_nothing():
+    layer = qlayers.VectorQuantizer(4, 2, **qlayers.VectorQuantizer.PLAIN, seed=0)
+    layer.build((None, 4))
+    table = as_array(layer.codebook)[0]
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("checks a TensorFlow graph")
+    import tensorflow as tf
+
+    @tf.function
+    def values_and_gradient(codes):
+        with tf.GradientTape() as tape:
+            values = layer.lookup(codes)
+            loss = tf.reduce_sum(tf.where(codes[:, 1] < 0, 0.0, values[:, 0]))
+        return values, tf.convert_to_tensor(tape.gradient(loss, layer.codebook.value))
+
+    codes = np.array([[2, -1], [3, 0], [-5, 1]], "int32")
+    values, gradient = map(as_array, values_and_gradient(codes))
+    expected = np.concatenate([np.full((1, 2), np.nan, "float32"), table])
+    rows = expected[np.maximum(codes, -1) + 1].reshape(3, 4)
+    np.testing.assert_array_equal(values, rows)
+    np.testing.assert_array_equal(gradient[0, :, 0], [0, 0, 0, 1])
+
+
 @pytest.mark.parametrize("name", ["latent", "grid", "signs"])
 def test_nan_inside_a_graph_is_no_code(name):
     make = {
