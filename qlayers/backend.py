@@ -100,6 +100,40 @@ def first_argmin(x: Tensor) -> Tensor:
     return torch.argmin(x, dim=-1).to(torch.int32)
 
 
+def select(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Entries of `x` where the condition holds, of `y` elsewhere; all of one shape.
+
+    What `keras.ops.where` uses on TensorFlow allows for other shapes, and takes three
+    times as long.
+    """
+    tensors = (condition, x, y)
+    is_symbolic = any(isinstance(each, keras.KerasTensor) for each in tensors)
+    if keras.backend.backend() != "tensorflow" or is_symbolic:
+        return ops.where(condition, x, y)
+    import tensorflow as tf
+
+    return tf.raw_ops.Select(condition=condition, x=x, y=y)
+
+
+def sum_by_integer(x: Tensor, integers: Tensor, size: int) -> Tensor:
+    """Sums of the rows that have the same integer, float32 `(size, dim)`.
+
+    Args:
+        x: Rows of shape `(samples, dim)`.
+        integers: int32 `(samples,)`, below `size`; rows with -1 are left out, NaN
+            included.
+        size: Number of sums.
+    """
+    if keras.backend.backend() == "tensorflow" and not isinstance(x, keras.KerasTensor):
+        import tensorflow as tf
+
+        # Reads every row once, where a product with one-hot vectors does `size` times.
+        return tf.math.unsorted_segment_sum(x, integers, size)
+    x = ops.where(ops.expand_dims(integers, -1) < 0, 0.0, x)
+    member = ops.one_hot(integers, size, dtype="float32")
+    return ops.matmul(ops.transpose(member), x)
+
+
 def count_integers(x: Tensor, size: int) -> Tensor:
     """How often each number below `size` occurs, float32 `(size,)`.
 
@@ -117,10 +151,23 @@ def count_integers(x: Tensor, size: int) -> Tensor:
     return ops.segment_sum(ones, x, num_segments=size)
 
 
+def take_rows(table: Tensor, index: Tensor) -> Tensor:
+    """Rows of a table at integer positions, of any shape, none of them negative.
+
+    `keras.ops.take` looks for negative positions, which on TensorFlow costs three
+    passes over them, as much as the taking.
+    """
+    if keras.backend.backend() != "tensorflow" or isinstance(index, keras.KerasTensor):
+        return ops.take(table, index, axis=0)
+    import tensorflow as tf
+
+    return tf.gather(table, index)
+
+
 def take_numbers(numbers: Tensor, index: Tensor) -> Tensor:
-    """Entries of a vector at integer positions of any shape."""
+    """Entries of a vector at integer positions of any shape, none of them negative."""
     if keras.backend.backend() != "torch":
-        return ops.take(numbers, index, axis=0)
+        return take_rows(numbers, index)
     # PyTorch's exporter to ONNX knows how to take rows of a matrix only.
     return ops.take(ops.expand_dims(numbers, -1), index, axis=0)[..., 0]
 

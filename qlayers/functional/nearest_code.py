@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from qlayers.backend import Tensor, first_argmin
+from qlayers.backend import Tensor, first_argmin, select
 from qlayers.checks import check_choice
 
 # Far below the largest float32, so that products with codes do not overflow.
@@ -42,16 +42,32 @@ def nearest_code(x: Tensor, table: Tensor, available: Tensor | None = None) -> T
     ```
     """
     x, table = ops.convert_to_tensor(x), ops.convert_to_tensor(table)
+    table = ops.reshape(table, (-1, table.shape[-1]))
+    num_tables = table.shape[0]
+    # Scalars last and values before them, so that processors search for many scalars
+    # at once. With values last TensorFlow takes three times as long.
+    columns = ops.transpose(ops.reshape(x, (-1, num_tables)))
+    table = ops.expand_dims(table, -1)
     # Without the clip, |1e30 - v| is 1e30 for every v and the lowest index would win.
     low = high = table
     if available is not None:
+        available = ops.reshape(available, table.shape)
         low = ops.where(available, table, float("inf"))
         high = ops.where(available, table, float("-inf"))
-    inside = ops.clip(x, ops.min(low, axis=-1), ops.max(high, axis=-1))
-    distance = ops.abs(ops.expand_dims(inside, -1) - table)
+    inside = ops.clip(columns, ops.min(low, axis=1), ops.max(high, axis=1))
+    distance = ops.abs(ops.expand_dims(inside, 1) - table)
     if available is not None:
         distance = ops.where(available, distance, float("inf"))
-    return _mark_nan(first_argmin(distance), ops.isnan(x))
+    index = _mark_nan(_first_smallest(distance), ops.isnan(columns))
+    return ops.reshape(ops.transpose(index), ops.shape(x))
+
+
+def _first_smallest(distance: Tensor) -> Tensor:
+    """int32 index of the smallest entry along axis 1, the first of several."""
+    size = distance.shape[1]
+    is_more = distance > _smallest(distance, 1, keepdims=True)
+    index = ops.reshape(ops.arange(size, dtype="int32"), (1, size, 1))
+    return ops.min(ops.where(is_more, size - 1, index), axis=1, initial=size - 1)
 
 
 def nearest_vector(x: Tensor, table: Tensor, distance: str = "l2") -> Tensor:
@@ -102,7 +118,8 @@ def _nearest_l2(x: Tensor, table: Tensor) -> Tensor:
 def _nearest_by_product(x: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
     """Nearest codes, and for which vectors another code is as near by rounding."""
     num_codes = table.shape[0]
-    num_columns = math.ceil(math.sqrt(num_codes))
+    # A power of two: processors read several columns at once.
+    num_columns = 2 ** math.ceil(math.log2(math.sqrt(num_codes)))
     num_lines = math.ceil(num_codes / num_columns)
     score, rounding = _half_squares(x, table, num_lines * num_columns)
     # The codes stand in a square. Two of them differ in line or column: the smallest
@@ -134,8 +151,9 @@ def _half_squares(x: Tensor, table: Tensor, size: int) -> tuple[Tensor, Tensor]:
     squares = ops.sum(ops.square(table), axis=-1)
     missing = size - table.shape[0]
     half = ops.pad(0.5 * squares, [[0, missing]], constant_values=float("inf"))
-    padded = ops.pad(table, [[0, missing], [0, 0]])
-    score = ops.subtract(half, ops.matmul(inside, ops.transpose(padded)))
+    padded = ops.pad(-table, [[0, missing], [0, 0]])
+    # This order, product plus vector, is the one that TensorFlow makes one operation.
+    score = ops.add(ops.matmul(inside, ops.transpose(padded)), half)
     # A sum of `dim` products rounds by at most `dim` units of |x| |c|, in any order.
     units = 2.0 * (table.shape[-1] + 4.0) * _UNIT
     # Scaled, because the squares of far vectors would overflow.
@@ -204,4 +222,4 @@ def _nearest_l1(x: Tensor, table: Tensor) -> Tensor:
 
 
 def _mark_nan(index: Tensor, is_nan: Tensor) -> Tensor:
-    return ops.where(is_nan, ops.full_like(index, -1), index)
+    return select(is_nan, ops.full_like(index, -1), index)

@@ -170,11 +170,7 @@ class BaseQuantizer(TermLayer, abc.ABC):
         """
         self.build_from_codes(getattr(codes, "shape", np.shape(codes)))
         check_codes(f"{type(self).__name__}.lookup", codes, self.codes_per_latent)
-        codes = ops.cast(codes, "int32")
-        values = self._values_of(ops.maximum(codes, 0))
-        is_code = self._repeated(codes) >= 0
-        # A scalar NaN: tf2onnx multiplies tensors by 0 and 1 to choose between them.
-        values = ops.where(is_code, values, np.nan)
+        values = self._values_or_nan(ops.cast(codes, "int32"))
         return ops.cast(self._axis_back(values), self.compute_dtype)
 
     def build_from_codes(self, shape: Any) -> None:
@@ -209,6 +205,13 @@ class BaseQuantizer(TermLayer, abc.ABC):
     @abc.abstractmethod
     def _values_of(self, codes: Tensor) -> Tensor:
         """float32 values of valid codes."""
+
+    def _values_or_nan(self, codes: Tensor) -> Tensor:
+        """float32 values of codes; NaN, without a gradient, where one is negative."""
+        values = self._values_of(ops.maximum(codes, 0))
+        is_code = self._repeated(codes) >= 0
+        # A scalar NaN: tf2onnx multiplies tensors by 0 and 1 to choose between them.
+        return ops.where(is_code, values, np.nan)
 
     def _repeated(self, codes: Tensor) -> Tensor:
         """Repeats codes so that they have the shape of the values."""
@@ -268,7 +271,7 @@ class BaseQuantizer(TermLayer, abc.ABC):
     ) -> Tensor:
         """Counts codes and steps; gives the output the dtype of the policy."""
         if self.usage is not None and codes is not None:
-            self.usage.update_state(mask_codes(codes, weights))
+            self.usage.count(mask_codes(codes, weights))
         self.advance_step(self.learns(training))
         return ops.cast(self._axis_back(outputs), self.compute_dtype)
 

@@ -75,10 +75,14 @@ class CodeUsage(keras.metrics.Metric):
         if sample_weight is not None:
             raise ValueError("CodeUsage counts codes; it takes no `sample_weight`.")
         check_codes("CodeUsage", codes, self.num_values, allow_negative=True)
+        self.count(ops.maximum(ops.cast(codes, "int32"), -1))
+
+    def count(self, codes: Tensor) -> None:
+        """Counts int32 `codes` that a quantizer chose, unchecked; -1 is no code."""
         rows, width = len(self.num_values), self._width + 1
         # The first cell of each latent takes what is not a code.
         first_codes = np.arange(rows, dtype="int32") * width + 1
-        cells = ops.add(ops.maximum(ops.cast(codes, "int32"), -1), first_codes)
+        cells = ops.add(codes, first_codes)
         counts = count_integers(ops.reshape(cells, (-1,)), rows * width)
         counts = ops.reshape(counts, (rows, width))[:, 1:]
         self.counts.assign(self.counts + counts)

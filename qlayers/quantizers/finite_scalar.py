@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from qlayers.backend import Tensor
+from qlayers.backend import Tensor, select
 from qlayers.checks import check_axis, check_choice, check_count, check_last_axis
 from qlayers.functional import straight_through
 from qlayers.quantizers.base import BaseQuantizer
@@ -90,6 +90,8 @@ class FiniteScalarQuantizer(BaseQuantizer):
             )
         # Half the number of steps; kept as Python data: a constant, not a weight.
         self._half = (np.asarray(counts, dtype="float32") - 1.0) / 2.0
+        # One number if it serves all: a vector takes TensorFlow three times as long.
+        self._scale = self._half[0] if len(set(counts)) == 1 else self._half
         self.build_codes(counts, n)
 
     def call(
@@ -122,16 +124,17 @@ class FiniteScalarQuantizer(BaseQuantizer):
         return _SQUASHED[self.squash](x)
 
     def _grid_position(self, squashed: Tensor) -> Tensor:
-        return ops.round(ops.multiply(squashed + 1.0, self._half))
+        return ops.round(ops.multiply(squashed + 1.0, self._scale))
 
     def _grid_value(self, grid_position: Tensor) -> Tensor:
         # In this form both ends are exactly -1 and 1, and the grid is symmetric.
-        return ops.divide(ops.subtract(grid_position, self._half), self._half)
+        return ops.divide(ops.subtract(grid_position, self._scale), self._scale)
 
     def _as_codes(self, grid_position: Tensor) -> Tensor:
         # The cast of NaN to an integer is undefined: replace it before.
         is_nan = ops.isnan(grid_position)
-        return ops.cast(ops.where(is_nan, -1.0, grid_position), "int32")
+        no_code = ops.full_like(grid_position, -1.0)
+        return ops.cast(select(is_nan, no_code, grid_position), "int32")
 
     def _codes(self, x: Tensor) -> Tensor:
         return self._as_codes(self._grid_position(self._squashed(x)))

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from qlayers.backend import Tensor
+from qlayers.backend import Tensor, select
 from qlayers.checks import check_axis, check_choice, check_last_axis
 from qlayers.functional import straight_through, unit_vectors
 from qlayers.masks import fill_masked, share_of_weights, weighted_mean
@@ -142,7 +142,7 @@ class LookupFreeQuantizer(BaseQuantizer):
 
     def _codes(self, x: Tensor) -> Tensor:
         codes = ops.cast(x > 0, "int32")
-        return ops.where(ops.isnan(x), ops.full_like(codes, -1), codes)
+        return select(ops.isnan(x), ops.full_like(codes, -1), codes)
 
     def _values_of(self, codes: Tensor) -> Tensor:
         return self._size * (2.0 * ops.cast(codes, "float32") - 1.0)
@@ -168,15 +168,39 @@ class LookupFreeQuantizer(BaseQuantizer):
             mean = weighted_mean(ops.sigmoid(2.0 * exponent), weights)
             of_batch = ops.sum(_entropy_terms(ops.stack([mean, 1.0 - mean])))
         else:
-            soft = ops.softmax(ops.matmul(exponent, self._signs()))
-            of_batch = ops.sum(_entropy_terms(weighted_mean(soft, weights)))
+            of_batch = ops.sum(_entropy_terms(_mean_of_codes(exponent, weights)))
         return of_samples - self.value_of("diversity") * of_batch
 
-    def _signs(self) -> np.ndarray:
-        """All codes as signs, `(n, 2^n)`, in the order of their tokens."""
-        n = self.num_latents
-        bits = np.arange(2**n)[None] >> np.arange(n)[:, None] & 1
-        return (2.0 * bits - 1.0).astype("float32")
+
+def _mean_of_codes(exponent: Tensor, weights: Tensor | None) -> Tensor:
+    """Mean probability of each of the `2^n` codes, as a matrix.
+
+    The probability of a code is that of its first bits times that of the others. So
+    one product of two small matrices adds up the samples, and the `2^n` probabilities
+    of each sample are never listed.
+
+    Args:
+        exponent: Half the logits of the bits, `(samples, n)`.
+        weights: Weights of the samples, or None.
+    """
+    half = exponent.shape[-1] // 2
+    first, second = map(_code_shares, (exponent[:, :half], exponent[:, half:]))
+    if weights is not None:
+        first = first * ops.expand_dims(weights, -1)
+        total = ops.maximum(ops.sum(weights), 1e-30)
+    else:
+        total = ops.cast(ops.shape(exponent)[0], "float32")
+    return ops.matmul(ops.transpose(first), second) / total
+
+
+def _code_shares(exponent: Tensor) -> Tensor:
+    """Probabilities of the codes of some bits, `(samples, 2^num_bits)`."""
+    num_bits = exponent.shape[-1]
+    if num_bits == 0:
+        return 1.0 + ops.sum(exponent, axis=-1, keepdims=True)
+    bits = np.arange(2**num_bits)[None] >> np.arange(num_bits)[:, None] & 1
+    signs = (2.0 * bits - 1.0).astype("float32")
+    return ops.softmax(ops.matmul(exponent, signs))
 
 
 def _bit_entropy(exponent: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 import keras
 from keras import ops
 
-from qlayers.backend import Tensor
+from qlayers.backend import Tensor, take_rows
 from qlayers.checks import (
     check_axis,
     check_choice,
@@ -215,7 +215,16 @@ class VectorQuantizer(NearestCodeQuantizer):
         return nearest_vector(self._slots(x), ops.stop_gradient(self.table[0]))
 
     def _values_of(self, codes: Tensor) -> Tensor:
-        vectors = ops.take(self.table[0], codes, axis=0)
+        return self._rows_of(self.table[0], codes)
+
+    def _values_or_nan(self, codes: Tensor) -> Tensor:
+        # A first row of NaN: to choose between values and NaN, number by number,
+        # takes longer than to take the values.
+        table = ops.pad(self.table[0], [[1, 0], [0, 0]], constant_values=math.nan)
+        return self._rows_of(table, ops.maximum(codes, -1) + 1)
+
+    def _rows_of(self, table: Tensor, codes: Tensor) -> Tensor:
+        vectors = take_rows(table, codes)
         size = self.num_latents * self.code_dim
         return ops.reshape(vectors, (*ops.shape(codes)[:-1], size))
 

@@ -4,7 +4,13 @@ from typing import Any
 
 from keras import ops
 
-from qlayers.backend import Tensor, sum_over_replicas
+from qlayers.backend import (
+    Tensor,
+    count_integers,
+    select,
+    sum_by_integer,
+    sum_over_replicas,
+)
 from qlayers.functional.k_means import k_means
 from qlayers.quantizers.codebook import LARGEST, Codebook
 from qlayers.regularizers.replicas import gather_samples
@@ -108,11 +114,10 @@ class MovingAverageCodebook(VectorCodebook):
         flat = ops.reshape(codes, (-1,))
         # A NaN or an infinity among the inputs must not enter the averages.
         is_usable = ops.all(ops.abs(x) < LARGEST, axis=-1)
-        x = ops.where(ops.expand_dims(is_usable, -1), x, 0.0)
-        member = ops.one_hot(ops.where(is_usable, flat, -1), num_codes)
-        member = ops.cast(member, "float32")
-        counts = sum_over_replicas(ops.sum(member, axis=0))
-        sums = sum_over_replicas(ops.matmul(ops.transpose(member), x))
+        flat = select(is_usable, flat, ops.full_like(flat, -1))
+        counts = count_integers(flat + 1, num_codes + 1)[1:]
+        counts = sum_over_replicas(counts)
+        sums = sum_over_replicas(sum_by_integer(x, flat, num_codes))
         self._average(counts[None], sums[None])
         self.revive(codes, inputs, weights)
 
