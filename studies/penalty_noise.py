@@ -18,9 +18,9 @@ Scores, for every number of directions `k`, with `g` the gradient over all weigh
   different draws. 1 would be a gradient without noise.
 - `value/k`: mean of the penalty. The share that it estimates is at most 1.
 
-A small share needs many draws to tell it from none: its standard error is about one over
-their number. Random directions get more draws than coordinates, few directions more than
-many, as they cost less.
+A small share needs many draws to tell it from none: its standard error is about one
+over their number. Random directions get more draws than coordinates; few directions
+get more than many, as they cost less.
 """
 
 from collections.abc import Sequence
