@@ -17,6 +17,10 @@ Scores, for every number of directions `k`, with `g` the gradient over all weigh
 - `signal/k`: |mean of g|^2 over the mean of |g|^2, estimated without bias from pairs of
   different draws. 1 would be a gradient without noise.
 - `value/k`: mean of the penalty. The share that it estimates is at most 1.
+
+A small share needs many draws to tell it from none: its standard error is about one
+over their number. Random directions get more draws than coordinates; few directions
+get more than many, as they cost less.
 """
 
 from collections.abc import Sequence
@@ -43,7 +47,8 @@ _TINY = {**QUICK, "evaluation_size": 200, "image_size": 16, "width": 0.125}
 _TINY |= {"metrics": "fast"}
 WITHOUT_PENALTIES = {"nhp_weight": 0.0, "klm_weight": 0.0}
 _BATCH = 32
-_DRAWS = 16
+# Draws times directions, by kind.
+_BUDGET = {"random": 256, "coordinates": 64}
 
 
 def signal_share(gradients: np.ndarray) -> float:
@@ -69,7 +74,13 @@ def estimators() -> dict[str, tuple[str, int]]:
     return random | along
 
 
-def noise_scores(run: FinishedRun, draws: int = _DRAWS) -> dict[str, float]:
+def num_draws(label: str, quick: bool = False) -> int:
+    """How many gradients are taken of an estimator."""
+    kind, count = estimators()[label]
+    return 2 if quick else _BUDGET[kind] // count
+
+
+def noise_scores(run: FinishedRun, quick: bool = False) -> dict[str, float]:
     """The scores of a trained autoencoder, see the module's text."""
     import keras
 
@@ -105,7 +116,7 @@ def noise_scores(run: FinishedRun, draws: int = _DRAWS) -> dict[str, float]:
         values, gradients = zip(
             *(
                 _value_and_gradient(penalty, encoder, images, weights)
-                for _ in range(draws)
+                for _ in range(num_draws(label, quick))
             ),
             strict=True,
         )
@@ -151,15 +162,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             hyperparameters=WITHOUT_PENALTIES,
         )
     )
-    draws = 2 if study.quick else _DRAWS
-    group = summarise(
-        "Tripod without penalties", runs, [noise_scores(run, draws) for run in runs]
-    )
+    scores = [noise_scores(run, study.quick) for run in runs]
+    group = summarise("Tripod without penalties", runs, scores)
     described = {
         "question": "How much of the Hessian penalty's gradient is noise?",
         "seeds": seeds,
         "settings": settings,
-        "draws": draws,
+        "draws": {label: num_draws(label, study.quick) for label in estimators()},
         "batch": _BATCH,
     }
     study.write(described, [group], {"directions": list(estimators())})

@@ -1,6 +1,6 @@
 """Penalties on the mixed second derivatives of a function, by finite differences."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -223,18 +223,12 @@ def coordinate_moments(
     centre = ops.zeros_like(steps[:1])
     moves = ops.concatenate([centre, steps, pairs, -steps[:num_opposite]], axis=0)
     values, rounding = _values(fn, z + moves)
-    mixed, own = [], []
-    for value in values:
-        centre, along = value[:1], value[1 : num_steps + 1]
-        of_pairs = value[num_steps + 1 : num_steps + 1 + len(first)]
-        sides = ops.take(along, first, axis=0) + ops.take(along, second, axis=0)
-        mixed.append(of_pairs - sides + centre)
-        opposite = value[num_steps + 1 + len(first) :]
-        own.append(along[:num_opposite] + opposite - 2.0 * centre)
+    differences = [_differences(value, num_steps, num_opposite) for value in values]
+    mixed, own = zip(*differences, strict=True)
     num_mixed = n * (n - 1) / len(first)
     if not normalized:
         reduce = ops.max if aggregate == "max" else ops.mean
-        squares = [ops.sum(ops.square(m), axis=0) for m in mixed]
+        squares = [sum(ops.square(pair) for pair in m) for m in mixed]
         value = sum(ops.mean(reduce(s, axis=-1)) for s in squares)
         value = value * (2.0 * num_mixed / epsilon**4)
         return ops.reshape(ops.stack([value, ops.ones_like(value)]), (1, 2))
@@ -243,7 +237,7 @@ def coordinate_moments(
         off = num_mixed * _mean_square(m)
         diagonal = n / num_opposite * _mean_square(o)
         # A mixed difference has four values, one along a latent has weights 1, 1, 2.
-        size = ops.stop_gradient(_mean_square(v[:1]))
+        size = ops.stop_gradient(_mean_square([v[0]]))
         noise = n * _relative_variance(error) * size
         off, every = _without_rounding(
             off, off + diagonal, 4.0 * (n - 1) * noise, (4.0 * (n - 1) + 6.0) * noise
@@ -255,9 +249,34 @@ def coordinate_moments(
     return table
 
 
-def _mean_square(x: Tensor) -> Tensor:
-    """Sum of squares over all axes but the samples', the second, and their mean."""
-    return ops.mean(ops.sum(ops.square(x), axis=(0, 2)))
+def _differences(
+    value: Tensor, num_steps: int, num_opposite: int
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Mixed differences of all pairs of steps, then those along the first steps.
+
+    Args:
+        value: Values at the centre, the steps, their pairs and the opposites of the
+            first `num_opposite` steps, `(points, samples, entries)`.
+        num_steps: Number of steps.
+        num_opposite: Number of opposite steps.
+    """
+    # Point by point: the gradients of slices and of gathered points fill whole tensors
+    # with zeros and cost as much as a decoding.
+    centre, *points = ops.unstack(value, value.shape[0], axis=0)
+    first, second = np.triu_indices(num_steps, 1)
+    along, of_pairs = points[:num_steps], points[num_steps : num_steps + len(first)]
+    mixed = [
+        both - along[i] - along[j] + centre
+        for both, i, j in zip(of_pairs, first, second, strict=True)
+    ]
+    opposite = points[num_steps + len(first) :]
+    own = [along[i] + opposite[i] - 2.0 * centre for i in range(num_opposite)]
+    return mixed, own
+
+
+def _mean_square(parts: Sequence[Tensor]) -> Tensor:
+    """Sum of squares of tensors `(samples, entries)`, mean over samples."""
+    return sum(ops.mean(ops.sum(ops.square(part), axis=-1)) for part in parts)
 
 
 def penalty_of_moments(moments: Tensor) -> Tensor:
@@ -295,9 +314,10 @@ def _symmetric_sums(
 
     Sums have the shape `(steps, samples, entries)`.
     """
-    num_steps = steps.shape[0]
     values, errors = _values(fn, ops.concatenate([z + steps, z - steps], axis=0))
-    return [value[:num_steps] + value[num_steps:] for value in values], errors
+    # Split, not sliced: the gradient of a slice fills a whole tensor with zeros.
+    halves = [ops.split(value, 2, axis=0) for value in values]
+    return [plus + minus for plus, minus in halves], errors
 
 
 def _values(
@@ -327,13 +347,13 @@ def _variance(sums: Tensor) -> Tensor:
     """Unbiased variance over the first axis."""
     num_draws = sums.shape[0]
     if num_draws == 2:
-        return 0.5 * ops.square(sums[0] - sums[1])
+        first, second = ops.unstack(sums, 2, axis=0)
+        return 0.5 * ops.square(first - second)
     return ops.var(sums, axis=0) * (num_draws / (num_draws - 1))
 
 
 def _ratio(pair_sums: list[Tensor], rounding: list[float]) -> Tensor:
     """Variance over ± directions by that over normal ones, for every sample."""
-    num_draws = pair_sums[0].shape[0] // 2
     magnitudes = [
         ops.stop_gradient(ops.max(ops.abs(sums), axis=(0, 2))) for sums in pair_sums
     ]
@@ -346,8 +366,9 @@ def _ratio(pair_sums: list[Tensor], rounding: list[float]) -> Tensor:
     numerator = denominator = noise = half = 0.0
     for sums, magnitude, error in zip(pair_sums, magnitudes, rounding, strict=True):
         sums = sums / ops.expand_dims(unit, -1)
-        numerator += ops.sum(_variance(sums[:num_draws]), axis=-1)
-        denominator += ops.sum(_variance(sums[num_draws:]), axis=-1)
+        of_signs, of_normal = ops.split(sums, 2, axis=0)
+        numerator += ops.sum(_variance(of_signs), axis=-1)
+        denominator += ops.sum(_variance(of_normal), axis=-1)
         if error > _UNIT:
             # Each of the two values of a sum has half its size.
             of_sums = ops.sum(ops.mean(ops.square(sums), axis=0), axis=-1)

@@ -7,8 +7,11 @@ from keras import ops
 
 from qlayers.functional import hessian_penalty
 from qlayers.functional.hessian_penalty import (
+    coordinate_moments,
     draw_coordinates,
     draw_directions,
+    num_evaluations,
+    penalty_of_moments,
     penalty_of_samples,
 )
 from tests.finite_differences import finite_differences
@@ -424,6 +427,88 @@ def test_gradient_of_coordinates():
         [[2 * 1.0 * of_own, 2 * 0.7 * of_off], [2 * 0.7 * of_off, -4.0 * of_own]]
     )
     np.testing.assert_allclose(gradient_of(penalty, matrix), expected, atol=2e-4)
+
+
+@pytest.mark.backends
+@pytest.mark.parametrize("num_perturbations", [2, 3])
+def test_moments_of_coordinates_are_unbiased(num_perturbations):
+    """Two samples cover few of the latents; the mean over draws has all of them."""
+    size, draws, epsilon = 5, 500, 0.5
+    matrix = np.random.default_rng(5).normal(size=(2, size, size))
+    hessians = matrix + matrix.transpose(0, 2, 1)
+    scale = np.array([1.0, 2.0, 0.5, 1.5, 0.8], "float32")
+    z = np.zeros((2, size), "float32")
+    num_points = num_evaluations(num_perturbations, True)
+    settings = (epsilon, True, "joint", num_points)
+    seeds = keras.random.SeedGenerator(0)
+    drawn = []
+    for _ in range(draws):
+        steps = draw_coordinates(2, size, num_perturbations, True, seeds) * scale
+        table = coordinate_moments(quadratic(hessians), z, steps, *settings)
+        drawn.append(as_float64(table)[0] / epsilon**4)
+    scaled = (hessians * scale[:, None] * scale[None, :]) ** 2
+    mixed = scaled.sum() - np.einsum("kii->", scaled)
+    error = np.std(drawn, axis=0) / np.sqrt(draws)
+    expected = np.array([mixed, scaled.sum()])
+    assert (np.abs(np.mean(drawn, axis=0) - expected) < 4 * error).all()
+    assert (error < 0.05 * expected).all()
+
+
+@pytest.mark.backends
+def test_gradient_of_coordinates_is_that_of_equation_16():
+    """With many samples, against finite differences of the exact share."""
+    scale = np.array([1.0, 2.0, 0.5])
+    many = np.zeros((9_000, N), "float32")
+
+    def penalty(a):
+        def fn(points):
+            return 0.5 * ops.einsum("bi,kij,bj->bk", points, a, points)
+
+        settings = {"epsilon": 1.0, "directions": "coordinates", "seed": 3}
+        return hessian_penalty(fn, many, scale, **settings)
+
+    def exact(a):
+        return equation_16(0.5 * (a + a.transpose(0, 2, 1)), scale)
+
+    expected = finite_differences(exact, HESSIANS.astype("float32"))
+    ours = gradient_of(penalty, HESSIANS.astype("float32"))
+    np.testing.assert_allclose(ours, expected, atol=0.03 * np.abs(expected).max())
+
+
+def large_operations_of_gradient(penalty, shape):
+    """Types of operations in a penalty's gradient that return as much as `shape`."""
+    import tensorflow as tf
+
+    def gradient(values):
+        with tf.GradientTape() as tape:
+            tape.watch(values)
+            penalized = penalty(lambda points: values)
+        return tape.gradient(penalized, values)
+
+    traced = tf.function(gradient).get_concrete_function(tf.TensorSpec(shape))
+    sizes = {
+        (operation.type, output.shape.num_elements())
+        for operation in traced.graph.get_operations()
+        for output in operation.outputs
+    }
+    return {kind for kind, size in sizes if size is None or size >= np.prod(shape)}
+
+
+@pytest.mark.parametrize("directions", ["random", "coordinates"])
+def test_gradient_fills_no_tensors_with_zeros(directions):
+    """Gradients of slices and gathered points took 8 times as long as without them."""
+    draw = draw_coordinates if directions == "coordinates" else draw_directions
+    steps, z = draw(SAMPLES, N, 2, True, seed=0), ops.convert_to_tensor(Z)
+
+    def penalty(fn):
+        if directions == "random":
+            return ops.mean(penalty_of_samples(fn, z, steps, 0.1, True, "joint"))
+        moments = coordinate_moments(fn, z, steps, 0.1, True, "joint", 8)
+        return penalty_of_moments(moments)
+
+    found = large_operations_of_gradient(penalty, (8 * SAMPLES, 5))
+    assert "Reshape" in found
+    assert not found & {"StridedSliceGrad", "UnsortedSegmentSum", "ScatterNd"}
 
 
 def test_bad_arguments():
