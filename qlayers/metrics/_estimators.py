@@ -22,10 +22,6 @@ def make_classifier(name: str, seed: int, n_jobs: int, backend: str = "auto") ->
         from qlayers.metrics._boosted_trees import BoostedTrees
 
         return BoostedTrees(seed)
-    if name == "counted_forest":
-        from qlayers.metrics._counted_forest import CountedForest
-
-        return CountedForest(seed)
     if name == "random_forest":
         from sklearn.ensemble import RandomForestClassifier
 

@@ -81,8 +81,11 @@ def _close_node(order: Any, constants: Any, place: Any) -> Any:
     """Hands the constants on to the children: how many they know."""
     known = place[_KNOWN]
     constant = known + place[_FOUND]
-    order[:known] = constants[:known]
-    constants[known:constant] = order[known:constant]
+    # Loops: slices would cost more than the few numbers they copy.
+    for j in range(known):
+        order[j] = constants[j]
+    for j in range(known, constant):
+        constants[j] = order[j]
     return constant
 
 
@@ -92,8 +95,13 @@ def _push_children(
 ) -> Any:
     """Puts both children on the stack, the left one on top: the new height."""
     start, middle, end = span
-    stack[waiting] = (middle, end, depth + 1, 2 * node + 1, known)
-    stack[waiting + 1] = (start, middle, depth + 1, 2 * node, known)
+    for child in range(2):
+        top = waiting + child
+        stack[top, 0] = start if child else middle
+        stack[top, 1] = middle if child else end
+        stack[top, 2] = depth + 1
+        stack[top, 3] = 2 * node + 1 - child
+        stack[top, 4] = known
     return waiting + 2
 
 
@@ -838,226 +846,3 @@ def boost_counted(
                 span = (start, middle, end)
                 waiting = _push_children(stack, waiting, span, depth, node, known)
     return split_feature, split_threshold, node_value, importance
-
-
-@njit(cache=True, nogil=True)
-def _scan_entropy(
-    histogram: Any,
-    bin_sizes: Any,
-    counts: Any,
-    left: Any,
-    log_table: Any,
-    own: Any,
-    whole: Any,
-    best: Any,
-) -> Any:
-    """The cut between bins with the least entropy on both sides.
-
-    With f(n) = n log n, minus the entropies of both sides times their sizes is
-    Σ f(left) - f(Σ left) + Σ f(right) - f(Σ right): a table and additions. Leaves
-    histogram and sizes empty for the next feature.
-
-    Returns:
-        The gain, the last bin on the left (-1 if none is better than `best`), the
-        first on the right, and how many bins have samples.
-    """
-    num_bins, num_classes = histogram.shape
-    for c in range(num_classes):
-        left[c] = 0
-    sum_left, sum_right = 0.0, own
-    size_left = 0
-    where, after, occupied, last = -1, -1, 0, -1
-    for b in range(num_bins):
-        if bin_sizes[b] == 0:
-            continue
-        if where >= 0 and where == last:
-            after = b
-        last = b
-        occupied += 1
-        size_left += bin_sizes[b]
-        bin_sizes[b] = 0
-        if size_left == whole:
-            for c in range(num_classes):
-                histogram[b, c] = 0
-            break
-        for c in range(num_classes):
-            moved = histogram[b, c]
-            if moved > 0:
-                histogram[b, c] = 0
-                before = left[c]
-                right = counts[c] - before
-                sum_left += log_table[before + moved] - log_table[before]
-                sum_right += log_table[right - moved] - log_table[right]
-                left[c] = before + moved
-        gain = sum_left - log_table[size_left]
-        gain += sum_right - log_table[whole - size_left]
-        if gain > best + 1e-9:
-            best = gain
-            where = b
-    return best, where, after, occupied
-
-
-@njit(cache=True, nogil=True)
-def _choose_by_entropy(
-    bins: Any,
-    rows: Any,
-    labels: Any,
-    weight: Any,
-    histogram: Any,
-    bin_sizes: Any,
-    counts: Any,
-    left: Any,
-    log_table: Any,
-    own: Any,
-    whole: Any,
-    features: Any,
-    place: Any,
-    state: Any,
-    max_features: Any,
-) -> Any:
-    """The node's best feature and the bins on both sides of its cut."""
-    best, feature, cut, following = -np.inf, -1, -1, -1
-    while True:
-        state, j = _next_feature(features, place, state, max_features)
-        if j < 0:
-            return state, best, feature, cut, following
-        f = features[j]
-        column = bins[f]
-        for r in range(len(rows)):
-            i = rows[r]
-            b = column[i]
-            histogram[b, labels[i]] += weight[i]
-            bin_sizes[b] += weight[i]
-        gain, where, after, occupied = _scan_entropy(
-            histogram, bin_sizes, counts, left, log_table, own, whole, best
-        )
-        if occupied == 1:
-            _set_constant(features, place, j)
-            continue
-        _set_seen(features, place, j)
-        if where >= 0:
-            best, feature, cut, following = gain, f, where, after
-
-
-@njit(cache=True, nogil=True)
-def grow_forest(
-    bins: Any,
-    bin_values: Any,
-    labels: Any,
-    num_classes: Any,
-    weights: Any,
-    seeds: Any,
-    max_features: Any,
-    max_depth: Any,
-    log_table: Any,
-) -> Any:
-    """Trees of a random forest over features of few values, by exact histograms.
-
-    Args:
-        bins: (features, samples) index of each value.
-        bin_values: (features, bins) single precision.
-        labels: (samples,) classes from 0.
-        num_classes: Number of classes.
-        weights: (trees, samples) how often the bootstrap drew each sample.
-        seeds: (trees,) of the order of features.
-        max_features: Features a node looks at.
-        max_depth: Depth of the trees.
-        log_table: Values of n log n for every number of samples.
-
-    Returns:
-        (trees, nodes) features (-1 for a leaf) and thresholds of nodes in heap order,
-        (trees, nodes, classes) their class frequencies, and (trees, features)
-        importances that sum to 1.
-    """
-    num_features, samples = bins.shape
-    num_bins = bin_values.shape[1]
-    num_trees = len(seeds)
-    nodes = 2 ** (max_depth + 1)
-    split_feature = np.full((num_trees, nodes), -1, np.int64)
-    split_threshold = np.zeros((num_trees, nodes))
-    frequency = np.zeros((num_trees, nodes, num_classes))
-    importance = np.zeros((num_trees, num_features))
-    histogram = np.zeros((num_bins, num_classes), np.int32)
-    bin_sizes = np.zeros(num_bins, np.int32)
-    left_counts = np.zeros(num_classes, np.int32)
-    rows = np.empty(samples, np.int32)
-    spare = np.empty(samples, np.int32)
-    counts = np.empty(num_classes, np.int32)
-    stack = np.empty((2 * max_depth + 2, 5), np.int64)
-    place = np.empty(5, np.int64)
-    for tree in range(num_trees):
-        weight = weights[tree]
-        drawn_rows = 0
-        for i in range(samples):
-            if weight[i] > 0:
-                rows[drawn_rows] = i
-                drawn_rows += 1
-        features = np.arange(num_features)
-        constants = np.arange(num_features)
-        state = seeds[tree]
-        stack[0] = (0, drawn_rows, 0, 1, 0)
-        waiting = 1
-        while waiting > 0:
-            waiting -= 1
-            start, end, depth, node, known = stack[waiting]
-            counts[:] = 0
-            for j in range(start, end):
-                counts[labels[rows[j]]] += weight[rows[j]]
-            whole, own = 0, 0.0
-            for c in range(num_classes):
-                whole += counts[c]
-                own += log_table[counts[c]]
-            for c in range(num_classes):
-                frequency[tree, node, c] = counts[c] / whole
-            impurity = (log_table[whole] - own) / whole
-            if depth >= max_depth or end - start < 2 or impurity <= 1e-12:
-                continue
-            _open_node(place, known, num_features)
-            state, best, feature, cut, following = _choose_by_entropy(
-                bins,
-                rows[start:end],
-                labels,
-                weight,
-                histogram,
-                bin_sizes,
-                counts,
-                left_counts,
-                log_table,
-                own,
-                whole,
-                features,
-                place,
-                state,
-                max_features,
-            )
-            known = _close_node(features, constants, place)
-            if feature < 0:
-                continue
-            split_feature[tree, node] = feature
-            split_threshold[tree, node] = _midpoint(
-                bin_values[feature, cut], bin_values[feature, following]
-            )
-            importance[tree, feature] += best - (own - log_table[whole])
-            count = start + _move_left(rows[start:end], spare, bins[feature], cut)
-            span = (start, count, end)
-            waiting = _push_children(stack, waiting, span, depth, node, known)
-        total = importance[tree].sum()
-        if total > 0.0:
-            importance[tree] /= total
-    return split_feature, split_threshold, frequency, importance
-
-
-@njit(cache=True, nogil=True)
-def predict_forest(
-    values: Any, split_feature: Any, split_threshold: Any, frequency: Any
-) -> Any:
-    """(samples, classes) mean class frequencies of the leaves."""
-    num_trees, _, num_classes = frequency.shape
-    samples = values.shape[1]
-    votes = np.zeros((samples, num_classes))
-    for tree in range(num_trees):
-        for i in range(samples):
-            node = _leaf_of(values, i, split_feature[tree], split_threshold[tree])
-            for c in range(num_classes):
-                votes[i, c] += frequency[tree, node, c]
-    return votes / num_trees

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from qlayers.metrics._boosted_trees import compiled_trees
 from qlayers.metrics._checks import BoolArray, FloatArray, IntArray, check_choice
-from qlayers.metrics._counted_forest import can_count
+from qlayers.metrics._counted_forest import CountedForest, ForestSample
 from qlayers.metrics._domain import domain_notes
 from qlayers.metrics._estimators import (
     BACKENDS,
@@ -239,10 +239,11 @@ def _fit_all(
     forest = plan.estimator == "random_forest"
     features = sample.standardized if forest else sample.real_latents
     label = f"DCI, {plan.estimator}"
-    name = plan.estimator
-    if forest and plan.backend == "auto" and can_count(features[train]):
-        name = "counted_forest"
-    threaded = name not in ("gradient_boosting", "counted_forest")
+    # Features and bootstraps are the same for every source.
+    counted = None
+    if forest and plan.backend == "auto":
+        counted = ForestSample.of(features[train], plan.seed)
+    threaded = counted is None and plan.estimator != "gradient_boosting"
 
     def fit(column: int) -> tuple[FloatArray, tuple[float, float]]:
         labels = sample.source_symbols[:, column]
@@ -251,9 +252,12 @@ def _fit_all(
             guess = labels[train][0]
             right = float(np.mean(labels[test] == guess))
             return np.zeros(sample.num_latents), (right, 1.0)
-        jobs = -1 if threaded else 1
-        model = make_classifier(name, plan.seed, jobs, plan.backend)
-        model.fit(features[train], labels[train])
+        if counted is not None:
+            model: Any = CountedForest(plan.seed).fit_sample(counted, labels[train])
+        else:
+            jobs = -1 if threaded else 1
+            model = make_classifier(plan.estimator, plan.seed, jobs, plan.backend)
+            model.fit(features[train], labels[train])
         scores = [
             _accuracy(model, features[rows], labels[rows]) for rows in (test, train)
         ]

@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from qlayers.metrics import dci
 from qlayers.metrics._boosted_trees import BoostedTrees, compiled_trees
-from qlayers.metrics._counted_forest import CountedForest, can_count
+from qlayers.metrics._counted_forest import CountedForest, ForestSample, can_count
 from tests.metrics.samples import full_grid, noisy
 
 compiled = pytest.mark.skipif(compiled_trees() is None, reason="numba is an extra")
@@ -188,6 +188,32 @@ def test_a_forest_grows_scikit_learns_trees():
     )
     agree = model.predict(latents) == theirs.predict(latents)
     assert agree.mean() > 0.97
+
+
+@compiled
+@pytest.mark.parametrize("values, classes", [(3, 2), (30, 12)])
+def test_forests_of_few_and_of_many_cells(values, classes):
+    """Histograms of 6 cells: every node counts. Of 360: most nodes sort."""
+    sources, latents = noisy((classes, 4), samples=800, values=values)
+    model = CountedForest(5).fit(latents, sources[:, 0])
+    theirs = RandomForestClassifier(
+        criterion="entropy", max_depth=10, random_state=5
+    ).fit(latents, sources[:, 0])
+    np.testing.assert_allclose(
+        model.feature_importances_, theirs.feature_importances_, atol=0.015
+    )
+    # Values between those that were seen fall on the same sides of thresholds.
+    between = latents + 0.3 / values
+    assert np.mean(model.predict(between) == theirs.predict(between)) > 0.9
+
+
+@compiled
+def test_bootstraps_are_scikit_learns():
+    _, latents = noisy((3, 4), samples=500, values=5)
+    sample = ForestSample.of(latents, 11)
+    theirs = RandomForestClassifier(random_state=11).fit(latents, np.arange(500) % 2)
+    for weights, drawn in zip(sample.weights, theirs.estimators_samples_, strict=True):
+        np.testing.assert_array_equal(weights, np.bincount(drawn, minlength=500))
 
 
 def test_forests_of_continuous_latents_are_scikit_learns_own():
