@@ -25,7 +25,7 @@ def cliff(
     univariate_weight: Schedulable = 0.5,
     bivariate_weight: Schedulable = 1.0,
     uniform_weight: Schedulable = 0.7,
-    bandwidth: float = 0.1,
+    bandwidth: Schedulable = 0.1,
     uniform_dimensions: int = 1,
     beta: float | None = 10.0,
     reduction: Reduction = "sum",
