@@ -8,6 +8,7 @@ import pytest
 from experiments.reporting.summary import FinishedRun
 from studies import (
     circles,
+    cliff_optimum,
     cliff_synthetic,
     common,
     dsprites,
@@ -47,7 +48,8 @@ def is_picture(path):
 @pytest.mark.slow
 def test_cliff_synthetic(tmp_path, monkeypatch):
     record = run_twice(cliff_synthetic, tmp_path, monkeypatch)
-    assert [group["label"] for group in record["groups"]] == ["Cliff", "IOSS"]
+    groups = {group["label"]: group for group in record["groups"]}
+    assert list(groups) == ["Cliff", "IOSS", "Cliff, annealed"]
     for group in record["groups"]:
         assert [row["seed"] for row in group["runs"]] == [0, 1]
         for row in group["runs"]:
@@ -58,34 +60,58 @@ def test_cliff_synthetic(tmp_path, monkeypatch):
     ]
     assert truths[0] == truths[1]  # both methods see the same datasets
     assert truths[0][0] != truths[0][1]  # each seed has its own
-    difference = record["findings"]["random"]["cliff_minus_ioss/mcc"]["mean"]
+    difference = record["findings"]["cliff_minus_ioss/mcc"]["mean"]
     means = [group["scores"]["mcc/mcc"]["mean"] for group in record["groups"]]
     assert difference == pytest.approx(means[0] - means[1])
-    assert is_picture(tmp_path / "cliff_synthetic_random.png")
+    (claim,) = record["findings"]["claims"]
+    assert (claim["id"], claim["seeds"]) == ("cliff-ioss", 2)
+    assert claim["difference"] == pytest.approx(difference)
+    assert is_picture(tmp_path / "cliff_synthetic.png")
     check_best_starts(record, tmp_path)
+    check_preferred(record, groups)
 
 
 def check_best_starts(record, folder):
-    """Of three starts on a dataset the one with the least loss counts."""
-    best = record["findings"]["best_starts"]
-    for method in ("cliff", "ioss"):
-        for row in best[method]["runs"]:
+    """Of the starts on a dataset the one with the least loss counts."""
+    for method, group in zip(
+        ("cliff", "ioss"), record["findings"]["best_starts"], strict=True
+    ):
+        for row in group["runs"]:
             losses = {}
-            for start in (0, 1000, 2000):
+            for start in (0, *cliff_synthetic.FURTHER_STARTS):
                 seed = row["seed"] + start
-                path = folder / f"random-grid2d-{method}-seed{seed}" / "history.jsonl"
+                path = folder / f"grid2d-{method}-seed{seed}" / "history.jsonl"
                 losses[seed] = json.loads(path.read_text().splitlines()[-1])["loss"]
             assert row["start"] == min(losses, key=losses.get)
-        assert [row["seed"] for row in best[method]["runs"]] == [0, 1]
+        assert [row["seed"] for row in group["runs"]] == [0, 1]
+
+
+def check_preferred(record, groups):
+    """Every solution of a dataset is there, and the least is the least."""
+    found = record["findings"]["preferred"]
+    assert [row["dataset"] for row in found] == [0, 1]
+    for row, run in zip(found, groups["Cliff, annealed"]["runs"], strict=True):
+        solutions = row["solutions"]
+        starts = [f"Cliff, start {s}" for s in cliff_synthetic.FURTHER_STARTS]
+        expected = ["Cliff", "Cliff, annealed", *starts, "from the true sources"]
+        assert list(solutions) == expected
+        annealed = solutions["Cliff, annealed"]
+        assert annealed["criterion"] == run["scores"]["criterion/reached"]
+        best = min(solutions.values(), key=lambda solution: solution["criterion"])
+        assert solutions[row["least"]] == best
+        assert row["mcc_at_least"] == best["mcc"]
 
 
 def test_cliff_plan_has_the_papers_settings():
     trials = cliff_synthetic.plan()
-    assert len(trials["random", "cliff"]) == len(trials["random", "ioss"]) == 10
-    for found in trials.values():
+    assert [len(found) for found in trials.values()] == [10, 10, 10]
+    assert list(cliff_synthetic.plan(start=1_000)) == ["Cliff", "IOSS"]
+    for label, found in trials.items():
         for trial in found:
-            assert (trial.config.steps, trial.config.batch_size) == (1000, 5000)
-            assert trial.config.hyperparameters["learning_rate"] == 2e-3
+            config = trial.config
+            assert (config.steps, config.batch_size) == (1000, 5000)
+            if label in cliff_synthetic.PAPER:
+                assert config.hyperparameters["learning_rate"] == 2e-3
     names = [trial.name for found in trials.values() for trial in found]
     assert len(set(names)) == len(names)
 
@@ -93,7 +119,26 @@ def test_cliff_plan_has_the_papers_settings():
 def test_criterion_is_least_where_steps_are_aligned():
     points = np.random.default_rng(0).uniform(size=(4000, 2))
     turned = points @ np.array([[1.0, -1.0], [1.0, 1.0]])
-    assert cliff_synthetic.criterion(points) < cliff_synthetic.criterion(turned) - 0.3
+    assert cliff_optimum.criterion(points) < cliff_optimum.criterion(turned) - 0.3
+
+
+def test_ranks_are_uniform_and_keep_the_order():
+    sources = np.array([[3.0, -1.0], [1.0, 5.0], [2.0, 0.0], [9.0, 9.0]])
+    expected = [[0.625, 0.125], [0.125, 0.625], [0.375, 0.375], [0.875, 0.875]]
+    np.testing.assert_allclose(cliff_optimum.ranks_of(sources), expected)
+
+
+@pytest.mark.slow
+def test_the_start_at_the_truth_is_at_the_truth():
+    """The inversion finds the sources, and the criterion goes on from there."""
+    from qlayers import datasets
+
+    dataset = datasets.load("grid2d", num_images=500, max_condition=2.0)
+    weights = {"univariate_weight": 0.0, "uniform_weight": 1.0}
+    steps = {"inversion": 300, "criterion": 30}
+    found = cliff_optimum.from_the_truth(dataset, 500, weights, steps, seed=0)
+    assert found["inversion/mcc"] > 0.97
+    assert found["criterion/criterion"] < found["inversion/criterion"]
 
 
 def square(lines=21):
