@@ -77,20 +77,26 @@ Runs = Mapping[str, Sequence[FinishedRun]]
 Group = dict[str, Any]
 
 
-def plan(quick: bool = False, start: int = 0) -> dict[str, list[Trial]]:
-    """Trials by row, a dataset of its own for each seed.
+def plan(
+    quick: bool = False,
+    start: int = 0,
+    rows: Sequence[str] = tuple(PAPER),
+    datasets: Sequence[int] = SEEDS,
+) -> dict[str, list[Trial]]:
+    """Trials by row, one for each dataset.
 
     Args:
         quick: Whether to plan the tiny version.
-        start: Added to the seed of the networks; other than 0 for the claim's rows.
+        start: Added to the number of a dataset for the seed of its network.
+        rows: Which of `ROWS`.
+        datasets: Numbers of the datasets.
     """
     settings = {**SETTINGS, **(_TINY if quick else {})}
     trials: dict[str, list[Trial]] = {}
-    for label, (method, hyperparameters) in ROWS.items():
-        if start and label not in PAPER:
-            continue
+    for label in rows:
+        method, hyperparameters = ROWS[label]
         trials[label] = []
-        for seed in SEEDS[:2] if quick else SEEDS:
+        for seed in datasets[:2] if quick else datasets:
             options = {"data_seed": seed, **({"num_images": 200} if quick else {})}
             planned = plan_sweep(
                 [method],
@@ -99,9 +105,8 @@ def plan(quick: bool = False, start: int = 0) -> dict[str, list[Trial]]:
                 settings={**settings, "dataset_options": options},
                 hyperparameters=hyperparameters,
             )
-            trials[label] += (
-                renamed(planned, "annealed") if label == ANNEALED else planned
-            )
+            is_annealed = label == ANNEALED
+            trials[label] += renamed(planned, "annealed") if is_annealed else planned
     return trials
 
 
