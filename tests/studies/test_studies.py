@@ -7,6 +7,7 @@ import pytest
 
 from experiments.reporting.summary import FinishedRun
 from studies import (
+    balls,
     circles,
     claims,
     cliff_optimum,
@@ -176,6 +177,32 @@ def test_circles(tmp_path, monkeypatch):
             assert 0 <= row["scores"]["alignment/score"] <= 1
             assert 0 <= row["scores"]["alignment/degrees"] <= 45
     assert is_picture(tmp_path / "circles.png")
+
+
+@pytest.mark.slow
+def test_balls(tmp_path, monkeypatch):
+    record = run_twice(balls, tmp_path, monkeypatch)
+    labels = [group["label"] for group in record["groups"]]
+    assert labels == ["Cliff", "IOSS", "HFS", "additive"]
+    for group in record["groups"]:
+        assert [row["seed"] for row in group["runs"]] == [0, 1]
+        assert 0 <= group["scores"]["mcc/mcc"]["mean"] <= 1
+    assert 5 < record["findings"]["psnr_of_the_mean"] < 30
+
+
+def test_balls_have_one_budget():
+    """Only the criterion differs, or the decoder of the additive row."""
+    configs = {label: trials[0].config for label, trials in balls.plan().items()}
+    names = ("steps", "batch_size", "image_size", "width", "num_latents")
+    names += ("dataset_options", "encoder_options")
+    assert len({str([getattr(c, n) for n in names]) for c in configs.values()}) == 1
+    rates = [c.hyperparameters["learning_rate"] for c in configs.values()]
+    assert all(rate == rates[0] for rate in rates)
+    networks = {label: config.network for label, config in configs.items()}
+    assert networks.pop("additive") == "locatello_additive"
+    assert set(networks.values()) == {"locatello"}
+    for label in networks:
+        assert configs[label].hyperparameters["beta"] is None  # no VAE
 
 
 @pytest.fixture
