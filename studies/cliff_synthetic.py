@@ -195,7 +195,7 @@ def preferred(study: Study, attempts: Mapping[str, Runs]) -> list[dict[str, Any]
 
 def start_at_the_truth(study: Study, seed: int) -> dict[str, float]:
     """What `studies.cliff_optimum` finds on a dataset; kept beside the runs."""
-    path = study.workdir / f"truth-seed{seed}.json"
+    path = study.workdir / "truth" / f"seed{seed}.json"
     if path.exists():
         return read_json(path)
     from experiments.running.setup import load_dataset, use_threads
@@ -210,6 +210,7 @@ def start_at_the_truth(study: Study, seed: int) -> dict[str, float]:
         _TINY_STEPS if study.quick else STEPS,
         seed,
     )
+    path.parent.mkdir(exist_ok=True)
     write_json(path, found)
     return found
 
