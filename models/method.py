@@ -39,6 +39,7 @@ class Method:
         paper: Paper that introduces the method or compares with it.
         network: Networks of the paper, used unless a user chooses others.
         only_network: Whether the method works with no other networks.
+        other_networks: Networks that `only_network` lets pass besides.
         hands_on: Functions or methods that receive the keyword arguments which `build`
             does not name, in the order in which they are called.
         fixed: Arguments of `build` that define the method. Users cannot set them.
@@ -66,6 +67,7 @@ class Method:
     paper: Paper | None = None
     network: NetworkName = "style"
     only_network: bool = False
+    other_networks: tuple[NetworkName, ...] = ()
     hands_on: tuple[Union[Callable[..., Any], "Method"], ...] = (model_from, make_adam)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     pieces: Callable[[Mapping[str, Any]], int] = undivided
@@ -98,10 +100,11 @@ class Method:
 
     def check_network(self, network: str) -> None:
         """Raises a ValueError if the method cannot be trained with these networks."""
-        if self.only_network and network != self.network:
+        known = (self.network, *self.other_networks)
+        if self.only_network and network not in known:
             raise ValueError(
-                f"The method {self.name!r} needs `network={self.network}`. Received: "
-                f"{network!r}."
+                f"The method {self.name!r} needs `network={'` or `'.join(known)}`. "
+                f"Received: {network!r}."
             )
         if self.needs_decoder and network in FAMILIES and not FAMILIES[network].decoder:
             raise ValueError(

@@ -1,6 +1,7 @@
 """The papers' claims, measured: one module a study, one command each.
 
     python -m studies.cliff_synthetic
+    python -m studies.balls
     python -m studies.circles
     python -m studies.dsprites
     python -m studies.leaderboard

@@ -61,6 +61,7 @@ NETWORKS = (
     "locatello",
     "resnet",
     "resnet_additive",
+    "locatello_additive",
     "spatial_broadcast",
     "mlp",
 )

@@ -25,7 +25,7 @@ def cliff(
     univariate_weight: Schedulable = 0.5,
     bivariate_weight: Schedulable = 1.0,
     uniform_weight: Schedulable = 0.7,
-    bandwidth: float = 0.1,
+    bandwidth: Schedulable = 0.1,
     uniform_dimensions: int = 1,
     beta: float | None = 10.0,
     reduction: Reduction = "sum",
@@ -130,7 +130,7 @@ def additive(networks: Networks, num_latents: int, **training: Any) -> LatentMod
     """An autoencoder with an additive decoder (Lachapelle et al. 2023).
 
     Args:
-        networks: `"resnet_additive"` networks, or others with an additive decoder.
+        networks: `"resnet_additive"` networks, or the smaller `"locatello_additive"`.
         num_latents: Number of latents.
         **training: Arguments of `models.methods.common.model_from`.
     """
@@ -179,5 +179,12 @@ METHODS = (
         )
         for build in (cliff, hfs, ioss)
     ),
-    Method("additive", additive, PAPER, "resnet_additive", only_network=True),
+    Method(
+        "additive",
+        additive,
+        PAPER,
+        "resnet_additive",
+        only_network=True,
+        other_networks=("locatello_additive",),
+    ),
 )

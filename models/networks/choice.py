@@ -1,5 +1,6 @@
 """The networks of a model, chosen by name."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -23,6 +24,7 @@ NetworkName = Literal[
     "locatello",
     "resnet",
     "resnet_additive",
+    "locatello_additive",
     "spatial_broadcast",
     "mlp",
 ]
@@ -42,6 +44,10 @@ FAMILIES: dict[str, Family] = {
     "locatello": Family(locatello_encoder, locatello_decoder),
     "resnet": Family(resnet_encoder, balls_decoder),
     "resnet_additive": Family(resnet_encoder, additive_decoder),
+    "locatello_additive": Family(
+        locatello_encoder,
+        functools.partial(additive_decoder, decoder=locatello_decoder),
+    ),
     "spatial_broadcast": Family(locatello_encoder, spatial_broadcast_decoder),
     "mlp": Family(mlp_encoder, None),
 }
@@ -54,7 +60,8 @@ class Networks:
     Attributes:
         family: Name of the family: `"style"` (QLAE), `"residual"` (Tripod), `"dalle"`
             (FactorQVAE), `"locatello"`, `"resnet"` and `"resnet_additive"` (balls),
-            `"spatial_broadcast"` (circles) or `"mlp"` (vectors; encodes only).
+            `"locatello_additive"` (a small additive decoder), `"spatial_broadcast"`
+            (circles) or `"mlp"` (vectors; encodes only).
         image_shape: `(height, width, channels)`, or `(size,)` for `"mlp"`.
         width: Multiplies every number of channels and units.
         encoder_options: Further arguments of the encoder's function.

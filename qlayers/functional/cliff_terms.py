@@ -23,7 +23,7 @@ TERMS = ("univariate", "bivariate", "uniform")
 
 def cliff_terms(
     z: Tensor,
-    bandwidth: float = 0.1,
+    bandwidth: float | Tensor = 0.1,
     num_grid: int = 100,
     grid_limit: float = 5.0,
     num_conditions: int = 20,
@@ -65,7 +65,8 @@ def cliff_terms(
 
     Args:
         z: Latents of shape `(samples, n)`.
-        bandwidth: Standard deviation of the kernels, in units of the latents' own.
+        bandwidth: Standard deviation of the kernels, in units of the latents' own; a
+            number, or a scalar tensor if it changes during training.
         num_grid: Number of points of the integrals, and of the draws that estimate
             the expectation in `uniform`.
         grid_limit: Integrals run from `-grid_limit` to `grid_limit`.
@@ -138,7 +139,7 @@ def _random_conditions(
     return order[:num_conditions]
 
 
-def kernel_slopes(u: Tensor, grid: Tensor, bandwidth: float) -> Tensor:
+def kernel_slopes(u: Tensor, grid: Tensor, bandwidth: float | Tensor) -> Tensor:
     """Derivatives of every sample's kernel at the grid points, up to a constant.
 
     Args:
@@ -153,7 +154,7 @@ def kernel_slopes(u: Tensor, grid: Tensor, bandwidth: float) -> Tensor:
     return offset * ops.exp(-ops.square(offset))
 
 
-def kernel_heights(u: Tensor, points: Tensor, bandwidth: float) -> Tensor:
+def kernel_heights(u: Tensor, points: Tensor, bandwidth: float | Tensor) -> Tensor:
     """Values of every sample's kernel at points of each latent, up to a constant.
 
     Args:
@@ -167,7 +168,7 @@ def kernel_heights(u: Tensor, points: Tensor, bandwidth: float) -> Tensor:
     return ops.exp(-ops.square(_scaled_offsets(u, points, bandwidth)))
 
 
-def _scaled_offsets(u: Tensor, points: Tensor, bandwidth: float) -> Tensor:
+def _scaled_offsets(u: Tensor, points: Tensor, bandwidth: float | Tensor) -> Tensor:
     """`(u - point) / (sqrt 2 bandwidth)`, whose square is a kernel's exponent.
 
     The small arrays are scaled, not the large one of all differences: a pass over
@@ -209,14 +210,14 @@ def _entropy(density: Tensor, step: float) -> Tensor:
 
 
 def _uniform_divergence(
-    u: Tensor, points: Tensor, bandwidth: float, weights: Tensor | None
+    u: Tensor, points: Tensor, bandwidth: float | Tensor, weights: Tensor | None
 ) -> Tensor:
     exponents = ops.square(_scaled_offsets(u, ops.expand_dims(points, 0), bandwidth))
     return _divergence_of(exponents, 1, u, bandwidth, weights)
 
 
 def _uniform_pair_divergence(
-    u: Tensor, points: Tensor, bandwidth: float, weights: Tensor | None
+    u: Tensor, points: Tensor, bandwidth: float | Tensor, weights: Tensor | None
 ) -> Tensor:
     if u.shape[0] < 2:
         return ops.sum(u) * 0.0  # there is no pair
@@ -238,7 +239,7 @@ def _divergence_of(
     exponents: Tensor,
     dimensions: int,
     u: Tensor,
-    bandwidth: float,
+    bandwidth: float | Tensor,
     weights: Tensor | None,
 ) -> Tensor:
     """Sum over densities of the divergence of a uniform from them.
@@ -252,7 +253,7 @@ def _divergence_of(
         weights: Weights of the samples.
     """
     log_count = ops.log(total_weight(ops.transpose(u), weights))
-    log_norm = 0.5 * math.log(2.0 * math.pi) + math.log(bandwidth)
+    log_norm = 0.5 * math.log(2.0 * math.pi) + ops.log(as_float32(bandwidth))
     log_kernels = -exponents
     if weights is not None:
         log_kernels = log_kernels + log_weights(weights)

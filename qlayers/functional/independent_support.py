@@ -96,11 +96,11 @@ def _deciding_pair(
     # |p - z|^2 less |p|^2, which is the same for every sample.
     half_norm = 0.5 * ops.sum(ops.square(unit), axis=-1)
     closeness = ops.matmul(placed, ops.transpose(unit)) - half_norm
-    nearest = ops.argmax(closeness, axis=-1)
     gap = 0.5 * ops.sum(ops.square(placed), axis=-1) - ops.max(closeness, axis=-1)
     rank = _trimmed(trim, points.shape[0])
     point = ops.argsort(-gap)[rank]
-    return point, ops.take(nearest, point, axis=0)
+    # Of one point alone: an argmax costs several times a maximum.
+    return point, ops.argmax(ops.take(closeness, point, axis=0))
 
 
 def _length(vector: Tensor) -> Tensor:

@@ -30,7 +30,8 @@ class Cliff(LatentRegularizer):
         univariate_weight: Weight of the entropies of the density's slopes.
         bivariate_weight: Weight of the divergences between conditional slopes.
         uniform_weight: Weight of the divergence from the uniform distribution.
-        bandwidth: Standard deviation of the kernels on the standardised latents.
+        bandwidth: Standard deviation of the kernels on the standardised latents, a
+            number or a schedule: wide kernels smooth the criterion's landscape.
         num_grid: Number of points of the integrals.
         grid_limit: Integrals run from `-grid_limit` to `grid_limit`.
         num_conditions: Number of samples whose values condition the others.
@@ -55,7 +56,6 @@ class Cliff(LatentRegularizer):
 
     reads = ("continuous",)
     config_names = (
-        "bandwidth",
         "num_grid",
         "grid_limit",
         "num_conditions",
@@ -68,7 +68,7 @@ class Cliff(LatentRegularizer):
         univariate_weight: Schedulable = 0.5,
         bivariate_weight: Schedulable = 1.0,
         uniform_weight: Schedulable = 0.7,
-        bandwidth: float = 0.1,
+        bandwidth: Schedulable = 0.1,
         num_grid: int = 100,
         grid_limit: float = 5.0,
         num_conditions: int = 20,
@@ -82,7 +82,7 @@ class Cliff(LatentRegularizer):
         )
         self.bivariate_weight = self.schedulable("bivariate_weight", bivariate_weight)
         self.uniform_weight = self.schedulable("uniform_weight", uniform_weight)
-        self.bandwidth = check_number("bandwidth", bandwidth, exclusive=True)
+        self.bandwidth = self.schedulable("bandwidth", bandwidth, exclusive=True)
         self.num_grid = check_count("num_grid", num_grid, minimum=2)
         self.grid_limit = check_number("grid_limit", grid_limit, exclusive=True)
         self.num_conditions = check_count("num_conditions", num_conditions)
@@ -99,7 +99,7 @@ class Cliff(LatentRegularizer):
     def add_terms(self, z: Tensor, weights: Tensor | None = None) -> None:
         values = cliff_terms(
             z,
-            bandwidth=self.bandwidth,
+            bandwidth=self.value_of("bandwidth"),
             num_grid=self.num_grid,
             grid_limit=self.grid_limit,
             num_conditions=self.num_conditions,

@@ -51,6 +51,18 @@ def test_values_are_the_formulas(settings):
 
 
 @pytest.mark.backends
+def test_the_bandwidth_may_be_a_tensor():
+    expected, values = (
+        ours(Z, bandwidth=0.3),
+        ours(Z, bandwidth=ops.cast(0.3, "float32")),
+    )
+    for name, value in values.items():
+        np.testing.assert_allclose(
+            as_float64(value), as_float64(expected[name]), rtol=1e-5, err_msg=name
+        )
+
+
+@pytest.mark.backends
 @pytest.mark.parametrize("term", TERMS)
 def test_gradients_are_those_of_the_formulas(term):
     settings = {"bandwidth": 0.4, "num_grid": 50}

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 import models
@@ -65,6 +66,18 @@ def test_names_are_taken_once():
         models.register(Method("qlae", METHODS["qlae"].build))
     same = METHODS["qlae"]
     assert models.register(same, replace=True) is METHODS["qlae"]
+
+
+def test_additive_decoders_of_both_sizes_are_sums_of_blocks():
+    """An image is the sum of what each block gives: mixed differences vanish."""
+    options = {"network": "locatello_additive", "width": 0.1}
+    options["decoder_options"] = {"block_sizes": [2, 2]}
+    decoder = models.build("additive", (16, 16, 3), 4, **options).decoder
+    first, second = np.array([[1, 2, 0, 0]], "f4"), np.array([[0, 0, 3, 4]], "f4")
+    both, neither = decoder(first + second), decoder(0 * first)
+    parts = decoder(first) + decoder(second)
+    np.testing.assert_allclose(both + neither, parts, atol=1e-5)
+    assert np.abs(both - neither).max() > 1e-3
 
 
 def test_additive_needs_its_networks():

@@ -132,6 +132,15 @@ CASES = [
         "cliff",
         lambda: qlayers.Cliff(0.01, num_conditions=4, seed=3),
     ),
+    replicated(
+        "cliff_annealed",
+        lambda: qlayers.Cliff(
+            0.01,
+            bandwidth=schedules.ExponentialDecay(1.0, 3, 0.5),
+            num_conditions=4,
+            seed=3,
+        ),
+    ),
     case("activity", lambda: qlayers.ActivityEnergy(0.1)),
     replicated(
         "hausdorff",

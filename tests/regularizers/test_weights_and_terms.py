@@ -150,6 +150,35 @@ def test_weights_follow_a_schedule():
 
 
 @pytest.mark.backends
+def test_cliffs_bandwidth_follows_a_schedule():
+    """Each call has the terms of its own bandwidth; the config keeps the schedule."""
+    schedule = keras.optimizers.schedules.PiecewiseConstantDecay([0], [1.0, 0.3])
+    layer = qlayers.Cliff(bandwidth=schedule, num_conditions=len(Z), seed=1)
+    layer = qlayers.Cliff.from_config(layer.get_config())
+    for bandwidth in (1.0, 0.3, 0.3):
+        layer(Z, training=True)
+        expected = functional.cliff_terms(
+            Z, bandwidth, terms=["univariate", "bivariate"], conditions=np.arange(10)
+        )
+        # All samples are conditions, so that the order that is drawn does not matter.
+        univariate, bivariate, _ = (as_float64(loss) for loss in layer.losses)
+        np.testing.assert_allclose(
+            [univariate, bivariate],
+            [
+                0.5 * as_float64(expected["univariate"]),
+                as_float64(expected["bivariate"]),
+            ],
+            rtol=1e-4,
+        )
+
+
+@pytest.mark.parametrize("bandwidth", [0.0, -0.1, "wide"])
+def test_cliff_refuses_a_bandwidth_that_is_none(bandwidth):
+    with pytest.raises(ValueError, match=r"bandwidth.*LearningRateSchedule"):
+        qlayers.Cliff(bandwidth=bandwidth)
+
+
+@pytest.mark.backends
 def test_leading_axes_are_samples():
     layer = qlayers.KernelMultiinformation(1.0)
     layer(ops.reshape(Z, (2, 5, 4)), training=True)

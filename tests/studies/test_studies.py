@@ -7,7 +7,10 @@ import pytest
 
 from experiments.reporting.summary import FinishedRun
 from studies import (
+    balls,
     circles,
+    claims,
+    cliff_optimum,
     cliff_synthetic,
     common,
     dsprites,
@@ -49,7 +52,8 @@ def is_picture(path):
 @pytest.mark.slow
 def test_cliff_synthetic(tmp_path, monkeypatch):
     record = run_twice(cliff_synthetic, tmp_path, monkeypatch)
-    assert [group["label"] for group in record["groups"]] == ["Cliff", "IOSS"]
+    groups = {group["label"]: group for group in record["groups"]}
+    assert list(groups) == ["Cliff", "IOSS"]
     for group in record["groups"]:
         assert [row["seed"] for row in group["runs"]] == [0, 1]
         for row in group["runs"]:
@@ -60,42 +64,80 @@ def test_cliff_synthetic(tmp_path, monkeypatch):
     ]
     assert truths[0] == truths[1]  # both methods see the same datasets
     assert truths[0][0] != truths[0][1]  # each seed has its own
-    difference = record["findings"]["random"]["cliff_minus_ioss/mcc"]["mean"]
+    difference = record["findings"]["cliff_minus_ioss/mcc"]["mean"]
     means = [group["scores"]["mcc/mcc"]["mean"] for group in record["groups"]]
     assert difference == pytest.approx(means[0] - means[1])
-    assert is_picture(tmp_path / "cliff_synthetic_random.png")
-    check_best_starts(record, tmp_path)
+    (claim,) = record["findings"]["claims"]
+    assert (claim["id"], claim["seeds"]) == ("cliff-ioss", 2)
+    assert claim["difference"] == pytest.approx(difference)
+    assert is_picture(tmp_path / "cliff_synthetic.png")
+    check_preferred(record, groups["Cliff"], tmp_path)
 
 
-def check_best_starts(record, folder):
-    """Of three starts on a dataset the one with the least loss counts."""
-    best = record["findings"]["best_starts"]
-    for method in ("cliff", "ioss"):
-        for row in best[method]["runs"]:
-            losses = {}
-            for start in (0, 1000, 2000):
-                seed = row["seed"] + start
-                path = folder / f"random-grid2d-{method}-seed{seed}" / "history.jsonl"
-                losses[seed] = json.loads(path.read_text().splitlines()[-1])["loss"]
-            assert row["start"] == min(losses, key=losses.get)
-        assert [row["seed"] for row in best[method]["runs"]] == [0, 1]
+def check_preferred(record, cliff, folder):
+    """Every solution of a dataset is there; of starts the least loss is the best."""
+    found = record["findings"]["preferred"]
+    assert [row["dataset"] for row in found] == [0, 1]
+    starts = (0, *cliff_synthetic.FURTHER_STARTS)
+    for row, run in zip(found, cliff["runs"], strict=True):
+        solutions = row["solutions"]
+        names = {f"start {start}" for start in starts}
+        assert set(solutions) == {*names, "Cliff, annealed", "from the truth"}
+        first = solutions["start 0"]
+        assert first["criterion"] == run["scores"]["criterion/reached"]
+        assert first["mcc"] == run["scores"]["mcc/mcc"]
+        least = min(solution["criterion"] for solution in solutions.values())
+        assert solutions[row["least"]]["criterion"] == least
+        losses = {}
+        for start in starts:
+            path = folder / f"grid2d-cliff-seed{row['dataset'] + start}"
+            history = (path / "history.jsonl").read_text().splitlines()
+            losses[f"start {start}"] = json.loads(history[-1])["loss"]
+        assert row["best_start"] == min(losses, key=losses.get)
 
 
 def test_cliff_plan_has_the_papers_settings():
     trials = cliff_synthetic.plan()
-    assert len(trials["random", "cliff"]) == len(trials["random", "ioss"]) == 10
+    assert [len(found) for found in trials.values()] == [10, 10]
+    claimed = json.loads(claims.FILE.read_text())["seeds"]["cliff_synthetic"]
     for found in trials.values():
+        assert [trial.config.seed for trial in found] == claimed
         for trial in found:
-            assert (trial.config.steps, trial.config.batch_size) == (1000, 5000)
-            assert trial.config.hyperparameters["learning_rate"] == 2e-3
+            config = trial.config
+            assert (config.steps, config.batch_size) == (1000, 5000)
+            assert config.hyperparameters["learning_rate"] == 2e-3
+            assert config.dataset_options == {"data_seed": config.seed}
+    again = cliff_synthetic.plan(rows=["Cliff, annealed"], datasets=[3, 7])
+    other = cliff_synthetic.plan(start=1_000, rows=["Cliff"], datasets=[3])
+    for planned in (again, other):
+        trials |= {f"{label} again": found for label, found in planned.items()}
     names = [trial.name for found in trials.values() for trial in found]
-    assert len(set(names)) == len(names)
+    assert len(set(names)) == len(names) == 23
 
 
 def test_criterion_is_least_where_steps_are_aligned():
     points = np.random.default_rng(0).uniform(size=(4000, 2))
     turned = points @ np.array([[1.0, -1.0], [1.0, 1.0]])
-    assert cliff_synthetic.criterion(points) < cliff_synthetic.criterion(turned) - 0.3
+    assert cliff_optimum.criterion(points) < cliff_optimum.criterion(turned) - 0.3
+
+
+def test_ranks_are_uniform_and_keep_the_order():
+    sources = np.array([[3.0, -1.0], [1.0, 5.0], [2.0, 0.0], [9.0, 9.0]])
+    expected = [[0.625, 0.125], [0.125, 0.625], [0.375, 0.375], [0.875, 0.875]]
+    np.testing.assert_allclose(cliff_optimum.ranks_of(sources), expected)
+
+
+@pytest.mark.slow
+def test_the_start_at_the_truth_is_at_the_truth():
+    """The inversion finds the sources, and the criterion goes on from there."""
+    from qlayers import datasets
+
+    dataset = datasets.load("grid2d", num_images=500, max_condition=2.0)
+    weights = {"univariate_weight": 0.0, "uniform_weight": 1.0}
+    steps = {"inversion": 300, "criterion": 30}
+    found = cliff_optimum.from_the_truth(dataset, 500, weights, steps, seed=0)
+    assert found["inversion/mcc"] > 0.97
+    assert found["criterion/criterion"] < found["inversion/criterion"]
 
 
 def square(lines=21):
@@ -137,6 +179,32 @@ def test_circles(tmp_path, monkeypatch):
             assert 0 <= row["scores"]["alignment/score"] <= 1
             assert 0 <= row["scores"]["alignment/degrees"] <= 45
     assert is_picture(tmp_path / "circles.png")
+
+
+@pytest.mark.slow
+def test_balls(tmp_path, monkeypatch):
+    record = run_twice(balls, tmp_path, monkeypatch)
+    labels = [group["label"] for group in record["groups"]]
+    assert labels == ["Cliff", "IOSS", "HFS", "additive"]
+    for group in record["groups"]:
+        assert [row["seed"] for row in group["runs"]] == [0, 1]
+        assert 0 <= group["scores"]["mcc/mcc"]["mean"] <= 1
+    assert 5 < record["findings"]["psnr_of_the_mean"] < 30
+
+
+def test_balls_have_one_budget():
+    """Only the criterion differs, or the decoder of the additive row."""
+    configs = {label: trials[0].config for label, trials in balls.plan().items()}
+    names = ("steps", "batch_size", "image_size", "width", "num_latents")
+    names += ("dataset_options", "encoder_options")
+    assert len({str([getattr(c, n) for n in names]) for c in configs.values()}) == 1
+    rates = [c.hyperparameters["learning_rate"] for c in configs.values()]
+    assert all(rate == rates[0] for rate in rates)
+    networks = {label: config.network for label, config in configs.items()}
+    assert networks.pop("additive") == "locatello_additive"
+    assert set(networks.values()) == {"locatello"}
+    for label in networks:
+        assert configs[label].hyperparameters["beta"] is None  # no VAE
 
 
 @pytest.fixture
