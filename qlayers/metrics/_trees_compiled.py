@@ -17,6 +17,8 @@ _CLOSE = np.float32(1e-7)
 # Counted sums come in another order than scikit-learn's, so gains that differ by less
 # are equal: the feature that was tried first wins.
 _TIE = 1.0 + 1e-11
+# Products with reciprocals differ by less (relatively) from divisions: six roundings.
+_ESTIMATE = 1e-14
 _MASK = 0xFFFFFFFF
 
 
@@ -207,24 +209,70 @@ def _newton_step(numerator: Any, denominator: Any, num_trees: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _scan_sorted(
-    row: Any, values: Any, gradient: Any, total: Any, best: Any, sums: Any, gains: Any
+def _running_sums(
+    lists: Any,
+    level: Any,
+    start: Any,
+    size: Any,
+    f0: Any,
+    f1: Any,
+    f2: Any,
+    f3: Any,
+    gradient: Any,
+    sums: Any,
+) -> None:
+    """Left sums of four features: an addition waits for the last, four do not."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    for j in range(size - 1):
+        s0 += gradient[lists[level, f0, start + j]]
+        s1 += gradient[lists[level, f1, start + j]]
+        s2 += gradient[lists[level, f2, start + j]]
+        s3 += gradient[lists[level, f3, start + j]]
+        sums[0, j] = s0
+        sums[1, j] = s1
+        sums[2, j] = s2
+        sums[3, j] = s3
+
+
+# The flags allow vectors for the largest number, and change none of them.
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+def _estimate_gains(
+    sums: Any, q: Any, size: Any, total: Any, inverse: Any, gains: Any
 ) -> Any:
-    """The best cut of a feature whose values all differ: its gain and position."""
-    size = len(row)
-    running = 0.0
+    """Gains by products instead of divisions, and the largest of them."""
+    largest = -np.inf
     for j in range(size - 1):
-        running += gradient[row[j]]
-        sums[j] = running
-    for j in range(size - 1):
-        left = sums[j]
+        left = sums[q, j]
         right = total - left
-        gains[j] = left * left / (j + 1.0) + right * right / (size - (j + 1.0))
+        gain = left * left * inverse[j + 1] + right * right * inverse[size - 1 - j]
+        gains[j] = gain
+        if gain > largest:
+            largest = gain
+    return largest
+
+
+@njit(cache=True, nogil=True)
+def _scan_sorted(
+    sums: Any, q: Any, size: Any, total: Any, best: Any, inverse: Any, gains: Any
+) -> Any:
+    """The best cut of a feature whose values all differ: its gain and position.
+
+    Divisions decide, as in scikit-learn, between cuts whose estimates are within
+    rounding of the largest. Tiny gains may lose digits, so all of them are divided.
+    """
+    largest = _estimate_gains(sums, q, size, total, inverse, gains)
     where = -1
+    if largest > 1e-250 and largest * (1.0 + _ESTIMATE) <= best:
+        return best, where
+    least = largest * (1.0 - _ESTIMATE) if largest > 1e-250 else -np.inf
     for j in range(size - 1):
-        if gains[j] > best:
-            best = gains[j]
-            where = j + 1
+        if gains[j] >= least:
+            left = sums[q, j]
+            right = total - left
+            gain = left * left / (j + 1.0) + right * right / (size - (j + 1.0))
+            if gain > best:
+                best = gain
+                where = j + 1
     return best, where
 
 
@@ -269,18 +317,38 @@ def _partition(samples: Any, values: Any, threshold: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _stable_partition(row: Any, values: Any, threshold: Any, spare: Any) -> None:
-    count, kept = 0, 0
-    for j in range(len(row)):
-        i = row[j]
-        if values[i] <= threshold:
-            row[count] = i
-            count += 1
-        else:
-            spare[kept] = i
-            kept += 1
-    for j in range(kept):
-        row[count + j] = spare[j]
+def _level(depth: Any) -> Any:
+    """Where lists of a depth are: the root's stay, those below alternate.
+
+    Nodes of one depth have columns of their own, so that none overwrites another's.
+    """
+    return 1 + depth % 2 if depth > 0 else 0
+
+
+@njit(cache=True, nogil=True)
+def _split_lists(
+    lists: Any,
+    level: Any,
+    below: Any,
+    start: Any,
+    middle: Any,
+    end: Any,
+    feature: Any,
+    stays: Any,
+) -> None:
+    """Copies a node's sorted lists to the next level, left samples first."""
+    for j in range(start, end):
+        # The feature that was cut has them in front already.
+        stays[lists[level, feature, j]] = j < middle
+    for f in range(lists.shape[1]):
+        left, right = start, middle
+        for j in range(start, end):
+            i = lists[level, f, j]
+            # Without a branch: which way a sample goes cannot be predicted.
+            stay = np.int64(stays[i])
+            lists[below, f, left if stay else right] = i
+            left += stay
+            right += 1 - stay
 
 
 @njit(cache=True, nogil=True)
@@ -362,40 +430,85 @@ def _apply_leaves(
 
 
 @njit(cache=True, nogil=True)
+def _draw_varying(
+    lists: Any,
+    level: Any,
+    start: Any,
+    end: Any,
+    values: Any,
+    features: Any,
+    place: Any,
+    state: Any,
+    drawn: Any,
+) -> Any:
+    """Draws all features of a node; those that vary go into `drawn`.
+
+    Returns:
+        The random state, how many vary, and the feature that was looked at last.
+    """
+    count, last = 0, -1
+    while True:
+        state, j = _next_feature(features, place, state, len(values))
+        if j < 0:
+            return state, count, last
+        last = features[j]
+        lowest, highest = lists[level, last, start], lists[level, last, end - 1]
+        if values[last, highest] <= values[last, lowest] + _CLOSE:
+            _set_constant(features, place, j)
+            continue
+        _set_seen(features, place, j)
+        drawn[count] = last
+        count += 1
+
+
+@njit(cache=True, nogil=True)
 def _choose_sorted(
     lists: Any,
+    level: Any,
+    start: Any,
+    end: Any,
     values: Any,
     has_ties: Any,
     gradient: Any,
     total: Any,
-    features: Any,
-    place: Any,
-    state: Any,
+    drawn: Any,
+    count: Any,
+    inverse: Any,
     sums: Any,
     gains: Any,
 ) -> Any:
-    """The node's best feature and cut, and the feature that was looked at last."""
-    num_features, size = lists.shape
-    best, feature, cut, last = -np.inf, -1, -1, -1
-    while True:
-        state, j = _next_feature(features, place, state, num_features)
-        if j < 0:
-            return state, feature, cut, last
-        f = features[j]
-        last = f
-        row = lists[f]
-        if values[f, row[size - 1]] <= values[f, row[0]] + _CLOSE:
-            _set_constant(features, place, j)
-            continue
-        _set_seen(features, place, j)
+    """The best feature and cut of a node, of equal ones the first that was drawn."""
+    best, feature, cut = -np.inf, -1, -1
+    size = end - start
+    first, summed = 0, 0
+    for q in range(count):
+        f = drawn[q]
         if has_ties[f]:
-            gain, where = _scan_with_ties(row, values[f], gradient, total, best)
+            gain, where = _scan_with_ties(
+                lists[level, f, start:end], values[f], gradient, total, best
+            )
         else:
+            if q >= summed:
+                last = count - 1
+                _running_sums(
+                    lists,
+                    level,
+                    start,
+                    size,
+                    f,
+                    drawn[min(q + 1, last)],
+                    drawn[min(q + 2, last)],
+                    drawn[min(q + 3, last)],
+                    gradient,
+                    sums,
+                )
+                first, summed = q, q + 4
             gain, where = _scan_sorted(
-                row, values[f], gradient, total, best, sums, gains
+                sums, q - first, size, total, best, inverse, gains
             )
         if where >= 0:
             best, feature, cut = gain, f, where
+    return feature, cut
 
 
 @njit(cache=True, nogil=True)
@@ -434,13 +547,16 @@ def boost_sorted(
     node_value = np.zeros((count, nodes))
     importance = np.zeros(num_features)
     gradients = np.empty(raw.shape)
-    lists = np.empty((num_features, samples), np.int32)
+    lists = np.empty((3, num_features, samples), np.int32)
+    lists[0] = orders
     rows = np.empty(samples, np.int32)
-    spare = np.empty(samples, np.int32)
+    stays = np.zeros(samples, np.uint8)
+    drawn = np.empty(num_features, np.int64)
+    inverse = 1.0 / np.maximum(np.arange(samples + 1), 1)
     leaf_of = np.empty(samples, np.int64)
     start_of = np.zeros(nodes, np.int64)
     hit = np.empty(samples)
-    sums, gains = np.empty(samples), np.empty(samples)
+    sums, gains = np.empty((4, samples)), np.empty(samples)
     stack = np.empty((2 * max_depth + 2, 5), np.int64)
     place = np.empty(5, np.int64)
     impurity_of = np.empty(nodes)
@@ -453,7 +569,6 @@ def boost_sorted(
             constants = np.arange(num_features)
             state = seeds[stage, k]
             wanted = 1 if num_trees == 1 else k
-            lists[:] = orders
             for i in range(samples):
                 rows[i] = i
             stack[0] = (0, samples, 0, 1, 0)
@@ -462,33 +577,42 @@ def boost_sorted(
                 waiting -= 1
                 start, end, depth, node, known = stack[waiting]
                 size = end - start
-                total, squares = _totals(rows[start:end], gradient)
+                level, below = _level(depth), _level(depth + 1)
+                total, squares = 0.0, 0.0
+                if depth < max_depth:
+                    total, squares = _totals(rows[start:end], gradient)
                 if node == 1:
                     impurity_of[1] = squares / size - (total / size) ** 2.0
                 impurity = impurity_of[node]
                 leaf = depth >= max_depth or size < 2 or impurity <= _EPSILON
                 if not leaf:
                     _open_node(place, known, num_features)
-                    state, feature, cut, last = _choose_sorted(
-                        lists[:, start:end],
+                    state, varying, last = _draw_varying(
+                        lists, level, start, end, values, features, place, state, drawn
+                    )
+                    feature, cut = _choose_sorted(
+                        lists,
+                        level,
+                        start,
+                        end,
                         values,
                         has_ties,
                         gradient,
                         total,
-                        features,
-                        place,
-                        state,
+                        drawn,
+                        varying,
+                        inverse,
                         sums,
                         gains,
                     )
                     known = _close_node(features, constants, place)
                     leaf = feature < 0
                 if not leaf:
-                    row = lists[feature, start:end]
+                    row = lists[level, feature, start:end]
                     threshold = _midpoint(
                         values[feature, row[cut - 1]], values[feature, row[cut]]
                     )
-                    rows[start:end] = lists[last, start:end]
+                    rows[start:end] = lists[level, last, start:end]
                     cut = _partition(rows[start:end], values[feature], threshold)
                     left, right = _impurities(
                         rows[start:end], gradient, cut, total, squares
@@ -510,10 +634,10 @@ def boost_sorted(
                     size * impurity - cut * left - rest * right
                 ) / samples
                 if depth + 1 < max_depth:
-                    for f in range(num_features):
-                        _stable_partition(
-                            lists[f, start:end], values[feature], threshold, spare
-                        )
+                    middle = start + cut
+                    _split_lists(
+                        lists, level, below, start, middle, end, feature, stays
+                    )
                 span = (start, start + cut, end)
                 waiting = _push_children(stack, waiting, span, depth, node, known)
             for i in range(samples):
@@ -527,7 +651,7 @@ def boost_sorted(
                 num_trees,
                 rate,
                 node_value[tree],
-                sums,
+                sums[0],
                 gains,
             )
     return split_feature, split_threshold, node_value, importance

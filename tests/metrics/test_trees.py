@@ -154,6 +154,20 @@ def test_scikit_learn_is_one_option_away(estimator):
         dci(sources, latents, backend="other")
 
 
+@pytest.mark.parametrize("values", [None, 6])
+def test_accuracies_of_boosting_are_scikit_learns(values):
+    """Training samples are predicted while fitting, test samples afterwards."""
+    sources, latents = noisy((3, 4), samples=240, values=values)
+    ours, theirs = (
+        dci(sources, latents, estimator="gradient_boosting", backend=backend)
+        for backend in ("auto", "scikit_learn")
+    )
+    margin = 1e-12 if values is None else 0.05
+    assert ours.informativeness == pytest.approx(theirs.informativeness, abs=margin)
+    trained = theirs.informativeness_train
+    assert ours.informativeness_train == pytest.approx(trained, abs=margin)
+
+
 @compiled
 @pytest.mark.parametrize("values", [3, 8])
 @pytest.mark.slow
