@@ -11,6 +11,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 import models
 from qlayers.datasets import FactorDataset
@@ -69,8 +70,10 @@ def from_the_truth(
         goal = {"loss": "mse"} if name == "inversion" else {}
         rate = keras.optimizers.schedules.CosineDecay(_RATE, steps[name], alpha=0.01)
         trained.compile(optimizer=keras.optimizers.Adam(rate), **goal)
-        batch = {"batch_size": len(points), "epochs": steps[name], "verbose": 0}
-        trained.fit(points, target if goal else None, **batch)
+        # One endless epoch: a thousand of one step each would cost as much again.
+        whole = (points, target) if goal else (points,)
+        stream = tf.data.Dataset.from_tensors(whole).repeat()
+        trained.fit(stream, steps_per_epoch=steps[name], verbose=0)
         latents = keras.ops.convert_to_numpy(model.encoder(points))
         scores[f"{name}/criterion"] = criterion(latents)
         scores[f"{name}/mcc"] = float(mcc(sources, latents))
