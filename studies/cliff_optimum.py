@@ -73,7 +73,7 @@ def from_the_truth(
         # One endless epoch: a thousand of one step each would cost as much again.
         whole = (points, target) if goal else (points,)
         stream = tf.data.Dataset.from_tensors(whole).repeat()
-        trained.fit(stream, steps_per_epoch=steps[name], verbose=0)
+        trained.fit(stream, steps_per_epoch=steps[name], shuffle=False, verbose=0)
         latents = keras.ops.convert_to_numpy(model.encoder(points))
         scores[f"{name}/criterion"] = criterion(latents)
         scores[f"{name}/mcc"] = float(mcc(sources, latents))

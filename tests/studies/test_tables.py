@@ -31,14 +31,51 @@ def test_a_row_shows_mean_and_interval():
     assert "| D-VAE  | 3    | 0.25 ± 0.10 |      |" in text.splitlines()
 
 
-def test_cliff_in_percent_beside_the_paper():
+def cliff_record():
     spread = {"mean": 0.9, "standard_error": 0.02}
-    group = {"kind": "random", "label": "Cliff", "runs": [{}] * 10}
+    group = {"label": "Cliff", "runs": [{}] * 10}
     group["scores"] = {"mcc/mcc": spread, "mcc/pearson": spread}
-    paper = {m: {"mcc": 0.941, "standard_error": 0.009} for m in ("cliff", "ioss")}
-    text = tables.cliff_table({"groups": [group], "findings": {"paper": paper}})
-    assert "90.0 ± 2.0" in text
-    assert "94.1 ± 0.9" in text
+    paper = {"Cliff": {"mcc": 0.941, "standard_error": 0.009}}
+    findings = {"paper": paper, "claims": [], "preferred": []}
+    return {"groups": [group], "findings": findings}
+
+
+def test_cliff_in_percent_beside_the_paper():
+    text = tables.cliff_table(cliff_record())
+    assert re.search(r"\| Cliff +\| 10 +\| 90.0 ± 2.0 .*\| 94.1 ± 0.9 \|", text)
+    assert "below an MCC" not in text  # no dataset fails
+
+
+def test_the_least_criterion_of_a_dataset_is_bold():
+    record = cliff_record()
+    solutions = {
+        "start 0": {"criterion": 0.5, "mcc": 0.7},
+        "from the truth": {"criterion": 0.25, "mcc": 0.98},
+    }
+    row = {"dataset": 3, "true_ranks": 0.3, "solutions": solutions}
+    row |= {"least": "from the truth", "best_start": "start 0"}
+    record["findings"]["preferred"] = [row]
+    (line,) = (x for x in tables.cliff_table(record).splitlines() if "0.250" in x)
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells == ["3", "0.500, 70.0", "**0.250, 98.0**", "0.300", "start 0"]
+
+
+def test_balls_beside_the_paper():
+    def group(label):
+        scores = {"mcc/mcc": {"mean": 0.5, "standard_error": 0.01}}
+        scores["psnr/psnr"] = {"mean": 20.0, "half_width": 1.0, "count": 2}
+        runs = [{"cpu_seconds": 10.0}, {"cpu_seconds": 20.0}]
+        return {"label": label, "runs": runs, "scores": scores}
+
+    paper = {"Cliff": {"mcc": 0.5206, "standard_error": 0.04}}
+    findings = {"paper": paper, "psnr_of_the_mean": 14.64}
+    record = {"groups": [group("Cliff"), group("HFS")], "findings": findings}
+    text = tables.balls_table(record)
+    assert re.search(
+        r"\| Cliff +\| 2 +\| 50.0 ± 1.0 \| 52.1 ± 4.0 \| .*\| 15 +\|", text
+    )
+    assert re.search(r"\| HFS +\| 2 +\| 50.0 ± 1.0 \| +\|", text)
+    assert "14.6 dB" in text
 
 
 def test_pooled_claims_pair_all_seeds():
