@@ -62,7 +62,7 @@ def cliff_table(record: Record) -> str:
         for group in record["groups"]
     ]
     heads = ["method", "datasets", "MCC (%), rank", "MCC (%), linear", "paper (%)"]
-    parts = [format_table(heads, rows), claims_table(record["findings"]["claims"])]
+    parts = [format_table(heads, rows), claims_of(record)]
     if record["findings"]["preferred"]:
         parts += [
             "Datasets on which Cliff ends below an MCC of 0.9: the criterion, and the "
@@ -176,8 +176,13 @@ def leaderboard_table(record: Record, regime: Regime) -> str:
 def second_dataset_table(record: Record) -> str:
     """Rows by InfoM, and the claims."""
     groups = {group["label"]: group for group in record["groups"]}
-    claims = claims_table(judge(load_claims(record["study"]), groups))
-    return f"{table(groups)}\n\n{claims}"
+    return f"{table(groups)}\n\n{claims_of(record)}"
+
+
+def claims_of(record: Record) -> str:
+    """The frozen claims of a record's study, decided by its runs."""
+    groups = {group["label"]: group for group in record["groups"]}
+    return claims_table(judge(load_claims(record["study"]), groups))
 
 
 def claims_table(claims: Sequence[Record]) -> str:

@@ -36,8 +36,8 @@ def cliff_record():
     group = {"label": "Cliff", "runs": [{}] * 10}
     group["scores"] = {"mcc/mcc": spread, "mcc/pearson": spread}
     paper = {"Cliff": {"mcc": 0.941, "standard_error": 0.009}}
-    findings = {"paper": paper, "claims": [], "preferred": []}
-    return {"groups": [group], "findings": findings}
+    findings = {"paper": paper, "preferred": []}
+    return {"study": "cliff_synthetic", "groups": [group], "findings": findings}
 
 
 def test_cliff_in_percent_beside_the_paper():
