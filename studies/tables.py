@@ -133,20 +133,27 @@ def dsprites_table(record: Record) -> str:
 def penalty_noise_table(record: Record) -> str:
     """A row for each number of directions."""
     (group,) = record["groups"]
-    heads = {
-        "length": "gradient, over the reconstruction's",
-        "signal": "share that is no noise",
-        "value": "value",
-    }
+    heads = [
+        "gradient, over the reconstruction's",
+        "share that is no noise (%)",
+        "value",
+    ]
     rows = [
         [
             group["label"],
             str(k),
-            *(as_text(group["scores"][f"{name}/{k}"]) for name in heads),
+            as_text(group["scores"][f"length/{k}"]),
+            as_text(_in_percent(group["scores"][f"signal/{k}"])),
+            as_text(group["scores"][f"value/{k}"]),
         ]
         for k in record["findings"]["directions"]
     ]
-    return format_table(["model", "directions", *heads.values()], rows)
+    return format_table(["model", "directions", *heads], rows)
+
+
+def _in_percent(score: Mapping[str, Any]) -> dict[str, Any]:
+    percent = {name: 100 * score[name] for name in ("mean", "half_width")}
+    return {**score, **percent}
 
 
 def leaderboard_table(record: Record, regime: Regime) -> str:

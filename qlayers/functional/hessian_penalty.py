@@ -65,8 +65,14 @@ def hessian_penalty(
         mean sum_{i != j} (H_k[i, j] s_i s_j)^2 / mean sum_{i, j} (H_k[i, j] s_i s_j)^2,
 
     always between 0 and 1. It is one ratio for the batch, which weighs samples by their
-    curvature, where the random directions average a ratio for each sample; its
-    relative bias falls as one over the batch size. Its gradient has far less noise.
+    curvature, where the random directions average a ratio for each sample. Numerator
+    and denominator are unbiased for any batch; their ratio has the bias that a ratio of
+    means implies, which falls as one over the batch size. Its gradient has far less
+    noise: the mixed derivatives of the numerator are those of the denominator, so that
+    their errors cancel, and no sample divides by two draws of its own. A `fn` with
+    kinks (ReLU) has no second derivatives where it is linear: the differences, of
+    either kind, then depend on the length of the step, which is `epsilon` along
+    coordinates and `epsilon sqrt(n)` along random directions.
 
     Args:
         fn: Maps `(rows, n)` to a tensor `(rows, ...)`, or a structure of several.
