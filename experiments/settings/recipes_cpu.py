@@ -39,7 +39,7 @@ _QUANTIZED = {
     "num_values": 4,
 }
 # With the paper's 2 perturbations the Hessian penalty's gradient is almost all noise
-# and 380 times as long as that of the reconstruction, with 6 still 56 times (`python -m
+# and 350 times as long as that of the reconstruction, with 6 still 59 times (`python -m
 # studies.penalty_noise`). At the paper's weight, 1e-2, a short training with either
 # hardly learns to reconstruct.
 _TRIPOD = {

@@ -69,7 +69,7 @@ def hessian_penalty(
     and denominator are unbiased for any batch; their ratio has the bias that a ratio of
     means implies, which falls as one over the batch size. Its gradient has far less
     noise: the mixed derivatives of the numerator are those of the denominator, so that
-    their errors cancel, and no sample divides by two draws of its own. A `fn` with
+    their errors partly cancel, and no sample divides by draws of its own. A `fn` with
     kinks (ReLU) has no second derivatives where it is linear: the differences, of
     either kind, then depend on the length of the step, which is `epsilon` along
     coordinates and `epsilon sqrt(n)` along random directions.

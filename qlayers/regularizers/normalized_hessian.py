@@ -44,7 +44,8 @@ class NormalizedHessianPenalty(BaseHessianPenalty):
         step_interval: Compute the penalty only at every so many steps, with as many
             times the weight.
         directions: `"random"`, the paper's, or `"coordinates"`: mixed derivatives one
-            by one, at no more decodings, with far less noise in the gradient; see
+            by one, at no more decodings, with far less noise in the gradient, also on
+            a `batch_fraction` of 0.375; see
             `qlayers.functional.hessian_penalty`.
         **kwargs: `seed` and `at_inference` of the regularizers and those of
             `keras.layers.Layer`.
