@@ -19,6 +19,8 @@ _CLOSE = np.float32(1e-7)
 _TIE = 1.0 + 1e-11
 # Products with reciprocals differ by less (relatively) from divisions: six roundings.
 _ESTIMATE = 1e-14
+# Sums of n gradients, each at most 1, in two orders change a gain by less times n².
+_SLACK = 2e-15
 _MASK = 0xFFFFFFFF
 
 
@@ -237,7 +239,13 @@ def _running_sums(
 # The flags allow vectors for the largest number, and change none of them.
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
 def _estimate_gains(
-    sums: Any, q: Any, size: Any, total: Any, inverse: Any, gains: Any
+    sums: Any,
+    q: Any,
+    size: Any,
+    total: Any,
+    inverse: Any,
+    penalty: Any,
+    gains: Any,
 ) -> Any:
     """Gains by products instead of divisions, and the largest of them."""
     largest = -np.inf
@@ -245,6 +253,7 @@ def _estimate_gains(
         left = sums[q, j]
         right = total - left
         gain = left * left * inverse[j + 1] + right * right * inverse[size - 1 - j]
+        gain += penalty[j]
         gains[j] = gain
         if gain > largest:
             largest = gain
@@ -253,18 +262,26 @@ def _estimate_gains(
 
 @njit(cache=True, nogil=True)
 def _scan_sorted(
-    sums: Any, q: Any, size: Any, total: Any, best: Any, inverse: Any, gains: Any
+    sums: Any,
+    q: Any,
+    size: Any,
+    total: Any,
+    best: Any,
+    inverse: Any,
+    penalty: Any,
+    gains: Any,
 ) -> Any:
-    """The best cut of a feature whose values all differ: its gain and position.
+    """The best cut of a feature: its gain and position.
 
     Divisions decide, as in scikit-learn, between cuts whose estimates are within
     rounding of the largest. Tiny gains may lose digits, so all of them are divided.
     """
-    largest = _estimate_gains(sums, q, size, total, inverse, gains)
+    largest = _estimate_gains(sums, q, size, total, inverse, penalty, gains)
     where = -1
     if largest > 1e-250 and largest * (1.0 + _ESTIMATE) <= best:
         return best, where
-    least = largest * (1.0 - _ESTIMATE) if largest > 1e-250 else -np.inf
+    # Gains are positive, but for forbidden cuts.
+    least = largest * (1.0 - _ESTIMATE) if largest > 1e-250 else -1.0
     for j in range(size - 1):
         if gains[j] >= least:
             left = sums[q, j]
@@ -277,30 +294,46 @@ def _scan_sorted(
 
 
 @njit(cache=True, nogil=True)
-def _scan_with_ties(row: Any, values: Any, gradient: Any, total: Any, best: Any) -> Any:
-    """As `_scan_sorted`, skipping cuts between values that are close."""
-    size = len(row)
-    left, position, where = 0.0, 0, -1
-    cut = 0
-    while True:
-        cut += 1
-        while cut < size and values[row[cut]] <= values[row[cut - 1]] + _CLOSE:
-            cut += 1
-        if cut >= size:
-            return best, where
-        if cut - position <= size - cut:
-            for j in range(position, cut):
-                left += gradient[row[j]]
-        else:
+def _block_ties(
+    lists: Any,
+    level: Any,
+    start: Any,
+    size: Any,
+    f: Any,
+    values: Any,
+    follows: Any,
+    gradient: Any,
+    total: Any,
+    sums: Any,
+    q: Any,
+    penalty: Any,
+    blocked: Any,
+) -> Any:
+    """Forbids cuts between values that are close: how many.
+
+    After a run of them that is longer than what is left, scikit-learn sums from the
+    end: its rounding then differs from that of the running sum.
+    """
+    count, position = 0, 0
+    for cut in range(1, size):
+        i = lists[level, f, start + cut]
+        if follows[f, i]:
+            before = lists[level, f, start + cut - 1]
+            if values[f, i] <= values[f, before] + _CLOSE:
+                penalty[cut - 1] = -np.inf
+                blocked[count] = cut - 1
+                count += 1
+                continue
+        if cut - position > size - cut:
             left = total
             for j in range(size - 1, cut - 1, -1):
-                left -= gradient[row[j]]
+                left -= gradient[lists[level, f, start + j]]
+            sums[q, cut - 1] = left
+            for j in range(cut, size - 1):
+                left += gradient[lists[level, f, start + j]]
+                sums[q, j] = left
         position = cut
-        right = total - left
-        gain = left * left / cut + right * right / (size - cut)
-        if gain > best:
-            best = gain
-            where = cut
+    return count
 
 
 @njit(cache=True, nogil=True)
@@ -469,6 +502,7 @@ def _choose_sorted(
     end: Any,
     values: Any,
     has_ties: Any,
+    follows: Any,
     gradient: Any,
     total: Any,
     drawn: Any,
@@ -476,39 +510,61 @@ def _choose_sorted(
     inverse: Any,
     sums: Any,
     gains: Any,
+    penalty: Any,
+    blocked: Any,
 ) -> Any:
     """The best feature and cut of a node, of equal ones the first that was drawn."""
     best, feature, cut = -np.inf, -1, -1
-    size = end - start
-    first, summed = 0, 0
+    size, last = end - start, count - 1
     for q in range(count):
         f = drawn[q]
+        if q % 4 == 0:
+            f1, f2 = drawn[min(q + 1, last)], drawn[min(q + 2, last)]
+            f3 = drawn[min(q + 3, last)]
+            _running_sums(lists, level, start, size, f, f1, f2, f3, gradient, sums)
+        ties = 0
         if has_ties[f]:
-            gain, where = _scan_with_ties(
-                lists[level, f, start:end], values[f], gradient, total, best
+            # Most features lose even with the cuts that ties forbid.
+            most = _estimate_gains(sums, q % 4, size, total, inverse, penalty, gains)
+            if most * (1.0 + _ESTIMATE) + _SLACK * size * size <= best:
+                continue
+            ties = _block_ties(
+                lists,
+                level,
+                start,
+                size,
+                f,
+                values,
+                follows,
+                gradient,
+                total,
+                sums,
+                q % 4,
+                penalty,
+                blocked,
             )
-        else:
-            if q >= summed:
-                last = count - 1
-                _running_sums(
-                    lists,
-                    level,
-                    start,
-                    size,
-                    f,
-                    drawn[min(q + 1, last)],
-                    drawn[min(q + 2, last)],
-                    drawn[min(q + 3, last)],
-                    gradient,
-                    sums,
-                )
-                first, summed = q, q + 4
-            gain, where = _scan_sorted(
-                sums, q - first, size, total, best, inverse, gains
-            )
+        gain, where = _scan_sorted(
+            sums, q % 4, size, total, best, inverse, penalty, gains
+        )
+        for j in range(ties):
+            penalty[blocked[j]] = 0.0
         if where >= 0:
             best, feature, cut = gain, f, where
     return feature, cut
+
+
+@njit(cache=True, nogil=True)
+def _followers(values: Any, orders: Any) -> Any:
+    """(features, samples) whether a value is close to the one before it.
+
+    Only these can be close to the one before them in a node.
+    """
+    follows = np.zeros(values.shape, np.uint8)
+    for f in range(len(values)):
+        for j in range(1, values.shape[1]):
+            i = orders[f, j]
+            follows[f, i] = values[f, i] <= values[f, orders[f, j - 1]] + _CLOSE
+    return follows
 
 
 @njit(cache=True, nogil=True)
@@ -552,6 +608,9 @@ def boost_sorted(
     rows = np.empty(samples, np.int32)
     stays = np.zeros(samples, np.uint8)
     drawn = np.empty(num_features, np.int64)
+    follows = _followers(values, orders)
+    penalty = np.zeros(samples)
+    blocked = np.empty(samples, np.int64)
     inverse = 1.0 / np.maximum(np.arange(samples + 1), 1)
     leaf_of = np.empty(samples, np.int64)
     start_of = np.zeros(nodes, np.int64)
@@ -597,6 +656,7 @@ def boost_sorted(
                         end,
                         values,
                         has_ties,
+                        follows,
                         gradient,
                         total,
                         drawn,
@@ -604,6 +664,8 @@ def boost_sorted(
                         inverse,
                         sums,
                         gains,
+                        penalty,
+                        blocked,
                     )
                     known = _close_node(features, constants, place)
                     leaf = feature < 0

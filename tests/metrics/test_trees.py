@@ -111,6 +111,24 @@ def test_constant_and_close_features(use_numba):
     )
 
 
+@pytest.mark.parametrize("use_numba", ENGINES)
+@pytest.mark.parametrize("scale", [6.0, 12.0])
+def test_boosting_of_saturated_features_is_scikit_learns(use_numba, scale):
+    """Runs of close values forbid cuts; equal ones come in no certain order."""
+    sources, latents = noisy((4, 3), samples=300, seed=8)
+    spread = (latents - latents.mean(axis=0)) / latents.std(axis=0)
+    latents = np.tanh(scale * spread)
+    ordered = np.sort(latents.astype(np.float32), axis=0)
+    assert (np.diff(ordered, axis=0) <= 1e-7).mean() > 0.02
+    ours = BoostedTrees(4, use_numba).fit(latents, sources[:, 0])
+    theirs = GradientBoostingClassifier(random_state=4).fit(latents, sources[:, 0])
+    np.testing.assert_allclose(
+        ours.feature_importances_, theirs.feature_importances_, atol=2e-3
+    )
+    expected = theirs.predict(latents)
+    assert np.mean(ours.predict(latents) == expected) > 0.99
+
+
 def test_nothing_to_split():
     model = BoostedTrees(0).fit(np.ones((20, 2)), np.arange(20) % 3)
     assert model.feature_importances_.tolist() == [0.0, 0.0]
