@@ -437,7 +437,7 @@ def test_moments_of_coordinates_are_unbiased(num_perturbations):
     matrix = np.random.default_rng(5).normal(size=(2, size, size))
     hessians = matrix + matrix.transpose(0, 2, 1)
     scale = np.array([1.0, 2.0, 0.5, 1.5, 0.8], "float32")
-    z = np.zeros((2, size), "float32")
+    z = ops.zeros((2, size))
     num_points = num_evaluations(num_perturbations, True)
     settings = (epsilon, True, "joint", num_points)
     seeds = keras.random.SeedGenerator(0)
