@@ -6,6 +6,8 @@ histograms would be empty.
 
 Nodes of ten samples are most of a forest, so nothing here makes views of arrays inside
 a node: numba counts references to each, which shows in nodes so small.
+
+numba's cache does not see changes in `_trees_compiled`: delete `__pycache__` then.
 """
 
 from typing import Any
