@@ -31,6 +31,7 @@ class Claim:
         direction: `"above"` or `"below"`: where the first should be.
         least: The least difference that counts.
         needs: Scores that both rows must reach on average for the claim to be decided.
+        seeds: How many seeds both rows must have for the claim to be decided.
 
     Example:
 
@@ -49,6 +50,7 @@ class Claim:
     direction: Literal["above", "below"]
     least: float
     needs: Mapping[str, float] = field(default_factory=dict)
+    seeds: int = 2
 
     @property
     def text(self) -> str:
@@ -69,8 +71,12 @@ def load_claims(study: str | None = None, file: Path = FILE) -> list[Claim]:
     [claim.text for claim in load_claims("leaderboard")]
     ```
     """
-    rows = json.loads(file.read_text("utf-8"))["claims"]
-    return [Claim(**row) for row in rows if study in (None, row["study"])]
+    frozen = json.loads(file.read_text("utf-8"))
+    return [
+        Claim(**row, seeds=len(frozen["seeds"][row["study"]]))
+        for row in frozen["claims"]
+        if study in (None, row["study"])
+    ]
 
 
 def judge(
@@ -171,10 +177,12 @@ def _judge(
         if not group["scores"].get(name, {"mean": float("nan")})["mean"] >= bound
     ]
     missed += [
-        f"{group['label']}: {absent} of the seeds diverged"
+        f"{group['label']}: {absent} of the seeds diverged or are not run yet"
         for group, other in ((first, second), (second, first))
         if (absent := len(_seeds(other) - _seeds(group)))
     ]
+    if gap["count"] < claim.seeds:
+        missed.append(f"{gap['count']} of {claim.seeds} seeds so far")
     found = verdict(mean, half, claim.least, not missed)
     decided = found != "undecided" or missed or half is None
     deviation = 0.0 if half is None else gap["standard_error"] * gap["count"] ** 0.5

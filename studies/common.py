@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import functools
 import io
+import itertools
 import logging
 import os
 import platform
@@ -121,9 +122,13 @@ class Study:
             f"python -m studies.{name}" + (" --quick" if given.quick else ""),
         )
 
-    def keeping_scores(self) -> "Study":
-        """The same study with `keeps_scores`."""
-        return dataclasses.replace(self, keeps_scores=True)
+    def keeping_scores(self, *further: str) -> "Study":
+        """The same study with `keeps_scores`.
+
+        Args:
+            *further: Names of further files of a run that are kept then.
+        """
+        return dataclasses.replace(self, keeps_scores=True, keeps=further)
 
     def named(self, name: str, folder: str, command: str) -> "Study":
         """The same study under another name, with runs in another folder.
@@ -193,21 +198,42 @@ class Study:
         """Whether this very run is kept as one that diverged: it would do so again."""
         return self._is_kept(trial, _KEPT_OF_DIVERGED)
 
-    def run_by_seed(
+    def finished(
         self, planned: Mapping[str, Sequence[Trial]]
+    ) -> dict[str, list[Trial]]:
+        """Those of the planned trials that have been run and are kept.
+
+        Args:
+            planned: Trials of each group.
+
+        Returns:
+            The trials of each group; no group is empty.
+        """
+        found = {
+            label: [t for t in trials if self._is_kept(t) or self._has_diverged(t)]
+            for label, trials in planned.items()
+        }
+        return {label: trials for label, trials in found.items() if trials}
+
+    def run_by_seed(
+        self,
+        planned: Mapping[str, Sequence[Trial]],
+        start: Callable[..., Any] | None = None,
     ) -> dict[str, list[FinishedRun]]:
         """Runs the first seed of all groups, then the second, and so on.
 
         An interruption then leaves all groups with the same number of seeds.
 
         Args:
-            planned: Trials of each group, all with the same seeds.
+            planned: Trials of each group; some may have fewer seeds than others.
+            start: Runs one trial's folder, see `run`.
 
         Returns:
             The runs of each group without those that diverged; no group is empty.
         """
-        rounds = [trial for row in zip(*planned.values(), strict=True) for trial in row]
-        finished = {run.path.name: run for run in self.run(rounds)}
+        seeds = itertools.zip_longest(*planned.values())
+        rounds = [trial for row in seeds for trial in row if trial is not None]
+        finished = {run.path.name: run for run in self.run(rounds, start)}
         groups = {
             label: [finished[t.name] for t in trials if t.name in finished]
             for label, trials in planned.items()

@@ -1,7 +1,7 @@
 """All methods on mini_shapes3d (tables 1 of QLAE, Tripod and FactorQVAE in spirit).
 
     python -m studies.leaderboard [--quick] [--regime=long] [--seeds=0,1,2,3,4]
-        ["--entries=AE;QLAE, ten values"] [--select=last] [--no_tune]
+        ["--entries=AE;QLAE, ten values"] [--select=last] [--no_tune] [--finished]
 
 Every method starts from its row of the `cpu` profile (`settings/recipes_cpu.py`), with
 the same number of steps and the same share of its batch; a GAN makes half as many, of
@@ -15,14 +15,15 @@ QLAE learn; `short` is a quick look with a sixth of its images.
    the best InfoM wins; if none does, the best PSNR. GANs do not copy images: the best
    InfoM. Ablations take the value of the method they ablate.
 2. Scores: the chosen setting on the other seeds, after the last step (no checkpoint is
-   picked by its score); InfoMEC, DCI, PSNR with 95 % t-intervals. All methods of one
-   seed run before the next seed.
+   picked by its score); InfoMEC, DCI, PSNR with 95 % t-intervals. Rows that a claim
+   needs have all seeds, the others three. All methods of one seed run before the next
+   seed.
 3. Claims: those of `claims.json`, frozen before the runs, by its rule.
 
 `--no_tune` takes the recipes' weights. Both phases are trials of one sweep in one
 folder: the same command again goes on, and more seeds or entries only add runs. What a
 finished run scored is also kept in `studies/results/runs`, so that a study goes on
-from a fresh clone.
+from a fresh clone. `--finished` trains nothing and writes the record of what is there.
 """
 
 import argparse
@@ -47,6 +48,9 @@ TUNING_STEPS = 1_500
 TUNING_BATCH_SHARE = 0.5
 TUNING_PSNR = 18.0  # in dB; candidates below it are chosen by PSNR
 TUNING_SEED = 100
+SEEDS_WITHOUT_CLAIM = 3
+# Bit-equal to single steps; the host's part of a step falls from 3 ms to 1.
+STEPS_PER_CALL = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,6 +140,18 @@ def settings_of(
     elif select == "infom":
         settings |= {"select": "infom", "psnr_threshold": THRESHOLD}
     return settings | (QUICK if quick else {})
+
+
+def seeds_of(entry: Entry, claims: Sequence[Claim], seeds: Sequence[int]) -> list[int]:
+    """All seeds for a row that a claim names, the first three for another.
+
+    Args:
+        entry: The row.
+        claims: The claims.
+        seeds: All seeds.
+    """
+    is_claimed = any(entry.label in (claim.first, claim.second) for claim in claims)
+    return list(seeds)[: None if is_claimed else SEEDS_WITHOUT_CLAIM]
 
 
 def _recipe_batch(entry: Entry) -> int:
@@ -233,24 +249,45 @@ def tune(
     return runs
 
 
+def tuning_trials(
+    study: Study, entry: Entry, found: Mapping[str, Any]
+) -> dict[float, Trial]:
+    """The run of each candidate of a row.
+
+    Args:
+        study: The study.
+        entry: The row.
+        found: What was chosen for the rows before it.
+    """
+    settings = settings_of(
+        entry,
+        1 if study.quick else TUNING_STEPS,
+        TUNING_BATCH_SHARE,
+        study.options.select,
+        study.quick,
+    )
+    shared = _shared(entry, found)
+    return {
+        value: plan_entry(entry, [TUNING_SEED], settings, value, "tune", shared)[0]
+        for value in entry.candidates[: 2 if study.quick else None]
+    }
+
+
+def _is_tuned(study: Study, entry: Entry, found: Mapping[str, Any]) -> bool:
+    """Whether no run is left to choose a row's weight."""
+    if entry.label in found or not entry.candidates:
+        return True
+    trials = list(tuning_trials(study, entry, found).values())
+    return study.finished({entry.label: trials}) == {entry.label: trials}
+
+
 def _tune(
     study: Study, entries: Sequence[Entry], found: dict[str, Any]
 ) -> list[FinishedRun]:
-    last = 2 if study.quick else None
-    steps = 1 if study.quick else TUNING_STEPS
     planned = {
-        (entry.label, value): plan_entry(
-            entry,
-            [TUNING_SEED],
-            settings_of(
-                entry, steps, TUNING_BATCH_SHARE, study.options.select, study.quick
-            ),
-            value,
-            "tune",
-            _shared(entry, found),
-        )[0]
+        (entry.label, value): trial
         for entry in entries
-        for value in entry.candidates[:last]
+        for value, trial in tuning_trials(study, entry, found).items()
     }
     runs = study.run(list(planned.values()))
     finished = {run.path.name: run for run in runs}
@@ -283,6 +320,45 @@ def _shared(entry: Entry, tuned: Mapping[str, Any]) -> dict[str, Any]:
     if entry.shares is None or entry.shares not in tuned:
         return {}
     return {tuned[entry.shares]["key"]: tuned[entry.shares]["chosen"]}
+
+
+def plan_rows(
+    study: Study,
+    regime: Regime,
+    entries: Sequence[Entry],
+    tuned: Mapping[str, Any],
+    seeds: Sequence[int],
+) -> dict[str, list[Trial]]:
+    """The final runs by label.
+
+    Args:
+        study: The study.
+        regime: The budget.
+        entries: The rows.
+        tuned: Chosen weights by label; a row that has none takes the recipe's.
+        seeds: All seeds.
+    """
+    planned = {}
+    for entry in entries:
+        value = tuned.get(entry.parent or entry.label, {}).get("chosen")
+        settings = settings_of(
+            entry,
+            _steps(study, regime),
+            regime.batch_share,
+            study.options.select,
+            study.quick,
+        )
+        if regime is LONG:
+            settings["steps_per_call"] = STEPS_PER_CALL
+        own_seeds = seeds_of(entry, regime.claims, seeds)
+        planned[entry.label] = plan_entry(
+            entry, own_seeds, settings, value, "final", _shared(entry, tuned)
+        )
+    return planned
+
+
+def _steps(study: Study, regime: Regime) -> int:
+    return _QUICK_STEPS if study.quick else regime.steps
 
 
 def table(groups: Mapping[str, Mapping[str, Any]]) -> str:
@@ -347,6 +423,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="checkpoint that is scored; recipe: as the method's paper does it",
     )
     parser.add_argument("--no_tune", action="store_true", help="the recipes' weights")
+    parser.add_argument(
+        "--finished", action="store_true", help="records what is there, trains nothing"
+    )
 
 
 def main(
@@ -371,7 +450,6 @@ def main(
     if not name and regime is SHORT:
         command += " --regime=short"
     study = study.named(name or regime.name, regime.name, command).keeping_scores()
-    steps = _QUICK_STEPS if study.quick else regime.steps
     seeds = given.seeds or list(seeds or regime.seeds)[: 2 if study.quick else None]
     rows = given.entries or rows
     entries = [e for e in regime.entries if not rows or e.label in rows]
@@ -382,16 +460,12 @@ def main(
         wanted = [e for e in regime.entries if e in entries or e.label in needed]
         if regime is LONG and not study.quick:
             tuned = recorded_choices(study.results / f"{SHORT.name}.json", wanted)
+        if given.finished:
+            wanted = [e for e in wanted if _is_tuned(study, e, tuned)]
         tuning_runs = tune(study, wanted, tuned)
-    planned = {}
-    for entry in entries:
-        value = tuned.get(entry.parent or entry.label, {}).get("chosen")
-        settings = settings_of(
-            entry, steps, regime.batch_share, given.select, study.quick
-        )
-        planned[entry.label] = plan_entry(
-            entry, seeds, settings, value, "final", _shared(entry, tuned)
-        )
+    planned = plan_rows(study, regime, entries, tuned, seeds)
+    if given.finished:
+        planned = study.finished(planned)
     groups = {
         label: summarise(label, runs)
         for label, runs in study.run_by_seed(planned).items()
@@ -402,7 +476,7 @@ def main(
         "question": "Which method disentangles mini_shapes3d best at the same budget?",
         "dataset": DATASET,
         "profile": "cpu",
-        "steps": steps,
+        "steps": _steps(study, regime),
         "regime": given.regime,
         "batch_share": regime.batch_share,
         "seeds": seeds,

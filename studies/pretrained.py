@@ -20,15 +20,14 @@ from typing import Any, Literal
 import models
 from experiments.reporting.summary import FinishedRun
 from experiments.running.evaluation import evaluate_model, final_sample
-from experiments.running.rescoring import load_trained
-from experiments.running.setup import build_model, load_dataset
+from experiments.running.setup import load_dataset
 from experiments.settings.config import RunConfig, resolve
 from experiments.settings.scores import COLUMNS
 from experiments.storage.provenance import processor, provenance
-from experiments.storage.run_directory import RunDirectory
 from experiments.sweeps.plan import Trial
 from qlayers.files import write_text
 from studies.common import Study
+from studies.store_weights import trained_model
 
 DATASET = "mini_shapes3d"
 IMAGE_SIZE = 32
@@ -106,15 +105,9 @@ def publish(run: FinishedRun, folder: Path) -> dict[str, Any]:
     Returns:
         The card.
     """
-    config, directory = run.config, RunDirectory(run.path)
+    config = run.config
     dataset = load_dataset(config)
-    trained = build_model(config, dataset)
-    load_trained(directory, config, trained)
-    model = models.build(**trained.get_config())  # without optimizers
-    for ours, theirs in zip(
-        model.graph.variables, trained.graph.variables, strict=True
-    ):
-        ours.assign(theirs)
+    model = trained_model(run.path)
     sample = final_sample(config, dataset)
 
     def scores_as_stored(precision: Precision) -> dict[str, float]:

@@ -31,10 +31,12 @@ _CIRCLES = {
 }
 _DSPRITES = {
     "mig/mig": "MIG",
+    "dci_gradient_boosting/disentanglement": "D (boosted)",
     "dci/disentanglement": "D",
     "dci/completeness": "C",
     "infomec/modularity": "InfoM",
     "straight_through_gap/gap": "ST gap",
+    "udr/udr": "UDR",
     "psnr/psnr": "PSNR (dB)",
 }
 
@@ -114,20 +116,20 @@ def balls_table(record: Record) -> str:
 
 
 def dsprites_table(record: Record) -> str:
-    """Scores, and how the straight-through gap ranks the runs."""
-    found = record["findings"]["rank_correlation_with_gap"]
-    ranks = [
-        f"{_DSPRITES[name]} {found[name]['correlation']:+.2f} "
-        f"(p = {found[name]['p_value']:.2g})"
-        for name in _DSPRITES
-        if name in found
-    ]
-    return (
-        score_table(record["groups"], _DSPRITES)
-        + f"\n\nRank correlation of the gap over {found['runs']} discrete runs with "
-        + ", ".join(ranks)
-        + "."
-    )
+    """Scores, the claims, and how two criteria without labels rank the runs."""
+    parts = [score_table(record["groups"], _DSPRITES), claims_of(record)]
+    for criterion, found in record["findings"]["rank_correlations"].items():
+        ranks = [
+            f"{_DSPRITES[name]} {found[name]['correlation']:+.2f} "
+            f"(p = {found[name]['p_value']:.2g})"
+            for name in _DSPRITES
+            if name in found
+        ]
+        parts.append(
+            f"Rank correlation of {_DSPRITES[criterion]} over {found['runs']} discrete "
+            f"runs with {', '.join(ranks)}."
+        )
+    return "\n\n".join(parts)
 
 
 def penalty_noise_table(record: Record) -> str:

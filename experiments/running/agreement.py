@@ -62,26 +62,45 @@ def run_agreement(
         Duan et al. 2020, Unsupervised Model Selection for Variational Disentangled
         Representation Learning, section 4.
     """
-    config = RunDirectory(folders[0]).load_config()
-    dataset = load_dataset(config)
-    _, images = dataset.sample(num_images, SAMPLE_SEED, dtype=image_dtype(config))
     found = []
     for folder in folders:
         report(f"encoding {num_images} images with {folder}")
-        directory = RunDirectory(folder)
-        own = directory.load_config()
-        model = build_model(own, dataset)
-        load_trained(directory, own, model, lambda text: None)
-        found.append(representation(model, images))
-    latents = [each.latents for each in found]
+        found.append(encode_run(folder, num_images))
+    return dict(zip(folders, agreement(found, similarity), strict=True))
+
+
+def encode_run(folder: Path, num_images: int = 1_000) -> Representation:
+    """What the model of a finished run makes of images that are the same for all runs.
+
+    Args:
+        folder: Folder of the run.
+        num_images: Images to encode.
+    """
+    directory = RunDirectory(folder)
+    config = directory.load_config()
+    dataset = load_dataset(config)
+    _, images = dataset.sample(num_images, SAMPLE_SEED, dtype=image_dtype(config))
+    model = build_model(config, dataset)
+    load_trained(directory, config, model, lambda text: None)
+    return representation(model, images)
+
+
+def agreement(
+    found: Sequence[Representation], similarity: str = "spearman"
+) -> list[float]:
+    """UDR of each of several models from what they make of the same images.
+
+    Args:
+        found: At least two representations.
+        similarity: `"spearman"` or `"lasso"`, see `qlayers.metrics.model_agreement`.
+    """
     masks = [each.active for each in found if each.active is not None]
     result = model_agreement(
-        latents,
+        [each.latents for each in found],
         similarity=similarity,
         active=masks if len(masks) == len(found) else None,
     )
-    scores = map(float, result.model_scores)
-    return dict(zip(folders, scores, strict=True))
+    return [float(score) for score in result.model_scores]
 
 
 def representation(model: LatentModel, images: np.ndarray) -> Representation:

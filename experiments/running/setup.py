@@ -14,6 +14,7 @@ from experiments.running.labels import (
     labelled_stream,
 )
 from experiments.settings.config import RunConfig
+from experiments.settings.xla import uses_xla
 from qlayers import datasets
 from qlayers.datasets import FactorDataset
 from qlayers.datasets.samplers import Sampler, SubsetSampler
@@ -72,8 +73,7 @@ def build_model(config: RunConfig, dataset: FactorDataset) -> models.LatentModel
         decoder_options=dict(config.decoder_options),
         **hyperparameters,
     )
-    jit = {"on": {"jit_compile": True}, "off": {"jit_compile": False}}
-    model.compile(**jit.get(config.jit, {}))
+    model.compile(jit_compile=uses_xla(config))
     if not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
     return model

@@ -104,7 +104,7 @@ class RunConfig:
         dci_resamples: Half samples behind the intervals of boosted DCI; 0 gives none.
         protocol: Protocol of InfoMEC.
         strategy: `tf.distribute` strategy.
-        jit: XLA compilation; `"auto"` is on for GPUs.
+        jit: XLA compilation; `"auto"`: see `experiments.settings.xla`.
         mixed_precision: Dtype of the networks' computations.
         deterministic: Whether operations that may vary between runs are refused.
         dataset_options: Further arguments of `qlayers.datasets.load`.

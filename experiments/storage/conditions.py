@@ -5,6 +5,7 @@ from typing import Any
 
 from experiments.settings.config import RunConfig
 from experiments.settings.environment import onednn_enabled
+from experiments.settings.xla import uses_xla
 from experiments.storage.files import read_record, write_json
 from experiments.storage.provenance import code_version, processor
 from experiments.storage.run_directory import RunDirectory
@@ -16,11 +17,12 @@ _WORDS = {
     "threads": "the number of threads (--threads)",
     "processor": "the processor",
     "onednn": "oneDNN (TF_ENABLE_ONEDNN_OPTS)",
+    "xla": "XLA (--jit)",
 }
 
 
 def conditions(config: RunConfig) -> dict[str, Any]:
-    """Code, threads, processor and oneDNN of this process.
+    """Code, threads, processor, oneDNN and XLA of this process.
 
     Args:
         config: Settings of the run.
@@ -36,6 +38,7 @@ def conditions(config: RunConfig) -> dict[str, Any]:
         "threads": config.threads or os.cpu_count() or 1,
         "processor": processor(),
         "onednn": onednn_enabled(),
+        "xla": uses_xla(config),
     }
 
 

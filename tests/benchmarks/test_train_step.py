@@ -191,3 +191,24 @@ def test_a_peer_step_trains_what_it_should(case):
     pairs = zip(before, model.named_parameters(), strict=True)
     still = [name for old, (name, new) in pairs if torch.equal(old, new)]
     assert not still
+
+
+def test_the_goal_is_for_the_faster_way_of_each_side():
+    seconds = {
+        "AE": 2.0,
+        "AE, XLA": 1.0,
+        "AE, PyTorch, contiguous": 4.0,
+        "AE, PyTorch, contiguous, compiled": 1.25,
+    }
+    clocks = {name: train_step.CpuClock(lambda: None) for name in seconds}
+    for name, clock in clocks.items():
+        clock.seconds = [seconds[name]]
+    times = {name: [value] * 3 for name, value in seconds.items()}
+    rows = train_step._rows_of_method(train_step.CASES[0], "AE", times, clocks)
+    found = [(row["ours"], row["peer"], row["ratio"]) for row in rows]
+    assert found == [
+        ("AE, XLA", "AE, PyTorch, contiguous, compiled", 0.8),
+        ("AE, XLA", "AE, PyTorch, contiguous", 0.25),
+        ("AE, XLA", "AE", 0.5),
+    ]
+    assert [row.get("goal") for row in rows] == [train_step.GOAL, None, None]

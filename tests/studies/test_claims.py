@@ -122,4 +122,14 @@ def test_a_row_with_a_diverged_seed_decides_nothing():
     del groups["A"]["runs"][1]
     (found,) = judge([claim()], groups)
     assert found["verdict"] == "undecided"
-    assert found["missed"] == ["A: 1 of the seeds diverged"]
+    assert found["missed"] == ["A: 1 of the seeds diverged or are not run yet"]
+
+
+def test_a_claim_waits_for_the_seeds_it_was_frozen_with():
+    values = [0.9, 0.91, 0.92], [0.2, 0.22, 0.21]
+    early = judged(*values, claim(seeds=5))
+    assert early["verdict"] == "undecided"
+    assert early["missed"] == ["3 of 5 seeds so far"]
+    assert judged(*values, claim(seeds=3))["verdict"] == "confirmed"
+    seeds = {c.study: c.seeds for c in load_claims()}
+    assert (seeds["leaderboard"], seeds["cliff_synthetic"]) == (5, 10)

@@ -148,6 +148,31 @@ def test_kept_scores_serve_where_the_runs_are_gone(tmp_path):
         study.run([dataclasses.replace(trials[0], config=config)], start=refuse)
 
 
+def test_only_kept_trials_count_as_finished(tmp_path):
+    arguments = ["--quick", f"--workdir={tmp_path / 'runs'}", f"--results={tmp_path}"]
+    study = Study.from_arguments("x", "", arguments).keeping_scores()
+    first, second = plan_sweep(["hfs"], ["grid2d"], [3, 4], settings=TINY)
+    other = dataclasses.replace(first, name="other")
+    study.run([first])
+    planned = {"HFS": [first, second], "others": [other]}
+    assert study.finished(planned) == {"HFS": [first]}
+
+
+def test_rounds_go_by_seed_where_groups_differ_in_length(tmp_path, monkeypatch):
+    study = Study.from_arguments("x", "", ["--quick", f"--workdir={tmp_path}"])
+    trials = plan_sweep(["hfs"], ["grid2d"], [0, 1, 2], settings=TINY)
+    long, short = renamed(trials, "long"), renamed(trials[:1], "short")
+    asked = []
+
+    def note(self, rounds, start):
+        asked.extend(trial.name for trial in rounds)
+        return []
+
+    monkeypatch.setattr(Study, "run", note)
+    study.run_by_seed({"long": long, "short": short})
+    assert asked == [long[0].name, short[0].name, long[1].name, long[2].name]
+
+
 def _by_seed(study, trials, start):
     """`run_by_seed` with another way to run a trial."""
     finished = {run.path.name: run for run in study.run(trials, start=start)}

@@ -21,6 +21,7 @@ from studies import (
     vector_quantizers,
 )
 from studies.claims import load_claims
+from studies.leaderboard import LONG
 from studies.leaderboard_entries import ENTRIES, SHORT_ENTRIES, Entry
 from tests.studies.test_common import check_record
 
@@ -228,14 +229,35 @@ def test_dsprites(tmp_path, monkeypatch, sub_grid):
     monkeypatch.chdir(common.ROOT)
     record = run_twice(dsprites, tmp_path / "runs", monkeypatch, f"--file={sub_grid}")
     labels = [group["label"] for group in record["groups"]]
-    assert labels == ["Gaussian VAE", "D-VAE", "FactorVAE", "FactorDVAE"]
+    further = [f"FactorDVAE, weight {gamma:g}" for gamma in dsprites.GAMMAS]
+    assert labels == [*dsprites.METHODS.values(), *further]
     for group in record["groups"]:
-        assert group["scores"]["mig/mig"]["count"] == 1
+        assert group["scores"]["mig/mig"]["count"] == 2
+        assert 0 <= group["scores"]["udr/udr"]["mean"] <= 1
     steps = {group["config"]["steps"] for group in record["groups"]}
     batches = {group["config"]["batch_size"] for group in record["groups"]}
     assert len(steps) == len(batches) == 1  # the same budget for all
-    assert record["findings"]["rank_correlation_with_gap"]["runs"] == 2
+    found = record["findings"]["rank_correlations"]
+    assert found["straight_through_gap/gap"]["runs"] == found["udr/udr"]["runs"] == 8
+    assert len(record["findings"]["claims"]) == len(load_claims("dsprites"))
     assert is_picture(tmp_path / "runs" / "dsprites.png")
+
+
+def test_dsprites_has_the_frozen_budget_and_twenty_discrete_runs():
+    planned = dsprites.plan("file.npz")
+    frozen = json.loads(claims.FILE.read_text())
+    assert frozen["budget"]["dsprites"] == "20,000 steps of 64 images"
+    for trials in planned.values():
+        assert [trial.config.seed for trial in trials] == frozen["seeds"]["dsprites"]
+        for trial in trials:
+            config = trial.config
+            assert (config.steps, config.batch_size) == (20_000, 64)
+            assert config.encoder_options == {"variant": "code"}
+            assert "dci_gradient_boosting" in config.scores
+    discrete = [t for trials in planned.values() for t in trials if "d_vae" in t.name]
+    assert len(discrete) == len({trial.name for trial in discrete}) == 20
+    weights = [t.config.hyperparameters.get("tc_weight") for t in discrete]
+    assert set(weights) == {None, 10.0, 30.0, 100.0}
 
 
 @pytest.mark.slow
@@ -289,13 +311,16 @@ def test_rank_correlation_of_the_gap():
             ]
         }
 
-    groups = {
-        "d_vae": group([(0.1, 9.0), (0.2, 5.0)]),
-        "factor_d_vae": group([(0.3, 1.0), (0.4, 2.0)]),
-    }
-    found = dsprites.rank_correlation(groups)
+    continuous = {"runs": [{"scores": {"mig/mig": 0.9}}]}
+    groups = [
+        group([(0.1, 9.0), (0.2, 5.0)]),
+        continuous,
+        group([(0.3, 1.0), (0.4, 2.0)]),
+    ]
+    found = dsprites.rank_correlations(groups, "straight_through_gap/gap")
     # Ranks of the gap 4 3 1 2 beside 1 2 3 4: 1 - 6 * 18 / 60.
     assert found["mig/mig"]["correlation"] == pytest.approx(-0.8)
+    assert found["runs"] == 4
 
 
 @pytest.mark.slow
@@ -367,6 +392,15 @@ def test_all_rows_have_one_budget(regime):
             assert config.steps == (4000 if entry.is_adversarial else 8000)
             if value is not None:
                 assert config.hyperparameters[entry.key] == value
+
+
+def test_rows_of_claims_have_five_seeds_and_others_three():
+    seeds = {
+        entry.label: leaderboard.seeds_of(entry, LONG.claims, LONG.seeds)
+        for entry in ENTRIES
+    }
+    assert seeds["AE"] == seeds["QLAE, ten values"] == [0, 1, 2, 3, 4]
+    assert seeds["Cliff"] == seeds["QLAE, four values"] == [0, 1, 2]
 
 
 def made_run(modularity, psnr):

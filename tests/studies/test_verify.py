@@ -1,11 +1,13 @@
 """A record is scored again from its weights; a wrong record is found."""
 
 import json
+import shutil
 
 import pytest
 
 from experiments.sweeps.plan import plan_sweep
-from studies import verify
+from models.pretrained import file_checksum
+from studies import store_weights, verify
 from studies.common import Study
 
 TINY = {"steps": 3, "evaluate_every": 3, "log_every": 1, "evaluation_size": 60}
@@ -40,6 +42,27 @@ def test_a_changed_record_is_found(run, tmp_path, capsys):
     (tmp_path / "config.json").write_text(config)
     assert verify.main([f"--run={run.path}", f"--record={tmp_path}"]) == 1
     assert "Off by more than 1e-06: infomec/modularity." in capsys.readouterr().out
+
+
+def test_stored_weights_score_like_the_record(run, tmp_path, capsys):
+    """What `studies.store_weights` stores of final runs is enough to score them."""
+    study, output, listed = (tmp_path / n for n in ("study", "weights", "list.json"))
+    shutil.copytree(run.path, study / "final-run")
+    shutil.copytree(run.path, study / "tune-run")
+    found = store_weights.store(study, output, listed)
+    assert list(found) == ["final-run"]
+    file = output / "final-run" / "model.keras"
+    assert found["final-run"]["checksum"] == file_checksum(file)
+    assert found["final-run"]["precision"] == "half"
+    record = tmp_path / "kept"
+    record.mkdir()
+    for name in ("config.json", "metrics.json"):
+        shutil.copy(run.path / name, record)
+    arguments = [f"--run={record}", f"--weights={file}", "--tolerance=0.05"]
+    assert verify.main(arguments) == 0
+    capsys.readouterr()
+    assert store_weights.store(study, output, listed) == found
+    assert "final-run" not in capsys.readouterr().out  # stored once
 
 
 def test_a_score_that_is_missing_now_is_off():

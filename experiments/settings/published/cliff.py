@@ -7,6 +7,7 @@ from experiments.settings.published.record import Cell, Gap, PublishedRow
 from experiments.settings.published.tables import (
     BOOSTED,
     BOOSTED_TREES,
+    RESAMPLES_OF_REALS,
     parse_cell,
     parse_rows,
 )
@@ -163,6 +164,7 @@ def scoring(dataset: str) -> Scoring:
         test_samples=5_000,
         metrics="fast",
         scores=("dci_gradient_boosting",),
+        dci_resamples=RESAMPLES_OF_REALS,
     )
 
 

@@ -10,6 +10,8 @@ from experiments.settings.published.tables import (
     BOOSTED,
     BOOSTED_TREES,
     INFOMEC,
+    RESAMPLES_OF_CODES,
+    RESAMPLES_OF_REALS,
     chosen_settings,
     parse_blocks,
     parse_rows,
@@ -204,8 +206,9 @@ def scoring(method: str) -> Scoring:
         protocol="factor_qvae",
         metrics="fast",
         scores=("dci_gradient_boosting",),
-        # Boosted trees of codes take seconds, of real numbers half a minute.
-        dci_resamples=8 if representation == "codes" else 0,
+        dci_resamples=(
+            RESAMPLES_OF_CODES if representation == "codes" else RESAMPLES_OF_REALS
+        ),
         # QLAE's own paper scores the values of its codes, this one their indices.
         scored_as="codes" if method == "qlae" else "auto",
     )

@@ -5,7 +5,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from experiments.settings.published.record import Cell, Difference, Gap, PublishedRow
-from experiments.settings.published.tables import BOOSTED_TREES, parse_rows
+from experiments.settings.published.tables import (
+    BOOSTED_TREES,
+    RESAMPLES_OF_REALS,
+    parse_rows,
+)
 from experiments.settings.published.training import Scoring, Training, locatello_vae
 
 NAME = "Friede et al. 2023"
@@ -244,6 +248,7 @@ def scoring(method: str | None) -> Scoring:
         test_samples=5_000,
         metrics="fast",
         scores=("dci_gradient_boosting",),
+        dci_resamples=RESAMPLES_OF_REALS,
     )
 
 
