@@ -29,7 +29,7 @@ def write_latents(run: Path) -> Path:
         run: Folder of a finished run.
     """
     found = encode_run(run)
-    arrays = {"latents": np.asarray(found.latents, np.float32)}
+    arrays: dict[str, Any] = {"latents": np.asarray(found.latents, np.float32)}
     if found.active is not None:
         arrays["active"] = found.active
     path = run / FILE
