@@ -38,6 +38,7 @@ from experiments.running.strategies import (
 from experiments.running.termination import signals_set
 from experiments.running.training_loop import DIVERGED, STOPPED, Hooks, TrainingLoop
 from experiments.settings.config import RunConfig
+from experiments.settings.xla import uses_xla
 from experiments.storage.conditions import (
     changed_conditions,
     conditions,
@@ -191,6 +192,8 @@ class TrainingRun:
         if "model" in record:
             return
         record["model"] = describe_model(model)
+        # A sweep wrote the rest of this before TensorFlow was there to ask.
+        record.setdefault("provenance", {})["xla"] = uses_xla(self.config)
         write_json(self.directory.config_file, record)
 
     def _open_pictures(self) -> None:

@@ -111,6 +111,7 @@ def test_crashed_run_continues_bit_for_bit(whole_run, tmp_path, monkeypatch):
     assert '"step": 8' in (tmp_path / "history.jsonl").read_text()
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["provenance"]["onednn"] == onednn_enabled()
+    assert config["provenance"]["xla"] is False  # too short to be compiled
     config["provenance"]["onednn"] = not onednn_enabled()
     config["provenance"] |= {"threads": 99, "code": "abc1234"}
     (tmp_path / "config.json").write_text(json.dumps(config))
@@ -129,6 +130,8 @@ def test_crashed_run_continues_bit_for_bit(whole_run, tmp_path, monkeypatch):
     assert not changed_conditions(directory, conditions(tiny_config()))
     changed = changed_conditions(directory, conditions(tiny_config(threads=77)))
     assert list(changed) == ["threads"] and changed["threads"][1] == 77
+    changed = changed_conditions(directory, conditions(tiny_config(jit="on")))
+    assert changed == {"xla": (False, True)}
     assert_same_result(whole_run, tmp_path)
 
 
