@@ -39,6 +39,22 @@ def test_times_are_those_of_the_calls(monkeypatch):
     assert row["fixed"] == "no other"
 
 
+def test_what_the_first_call_compiles_is_not_counted(monkeypatch):
+    clock, compiled = [0.0], []
+    monkeypatch.setattr(growth.time, "process_time", lambda: clock[0])
+
+    def make(size):
+        def call():
+            clock[0] += 0.01 * size + (0.0 if compiled else 60.0)
+            compiled.append(size)
+
+        return call
+
+    row = measure_time(Sweep("a call", "numbers", (1, 10, 100), make))
+    assert row["sizes"] == [1, 10, 100]
+    assert row["seconds"] == pytest.approx([0.01, 0.1, 1.0])
+
+
 MEMORY = """
 from benchmarks.growth import Sweep, measure_memory
 make = lambda size: lambda: b"x" * (size << 20)
@@ -133,4 +149,4 @@ def test_a_stopped_measurement_goes_on(tmp_path, monkeypatch):
     scaling.measure_all(kept, path)
     (whole,) = json.loads(path.read_text()).values()
     assert sorted(whole["rows"]) == ["layers|batch", "metrics|batch", "runs|batch"]
-    assert len(made) == 8  # one sweep of two sizes, four calls each
+    assert len(made) == 9  # one to warm up, then two sizes of four calls each
