@@ -44,6 +44,9 @@ def measure_all(record: dict[str, Any], path: Path) -> None:
     rows = record.setdefault("rows", {})
     if "memory" not in record:
         record["memory"] = _memory_of_layers()
+        for key in rows.keys() & record["memory"].keys():
+            rows[key] |= record["memory"][key]
+        _save(record, path)
     for kind in _KINDS:
         for sweep in _sweeps(kind):
             key = _key(sweep)
@@ -83,11 +86,13 @@ def _memory_of_layers() -> dict[str, Any]:
     """Peaks of all layers, measured in a process of its own.
 
     Its allocator gives every block above 64 KB back at once, so that the resident size
-    before a call is not what an earlier one left behind.
+    before a call is not what an earlier one left behind. oneDNN is off, because
+    TensorFlow then has a pool of its own that gives nothing back.
     """
+    settings = {"MALLOC_MMAP_THRESHOLD_": "65536", "TF_ENABLE_ONEDNN_OPTS": "0"}
     result = subprocess.run(
         [sys.executable, "-m", "benchmarks.scaling", "--memory"],
-        env={**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"},
+        env={**os.environ, **settings},
         stdout=subprocess.PIPE,
         text=True,
         check=True,

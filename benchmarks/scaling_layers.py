@@ -166,4 +166,5 @@ def _step(name: str, layer: Any, batch: int, width: int) -> Side:
             value = tf.reduce_sum(call(x)) + sum(layer.losses)
         return tape.gradient(value, x)
 
+    step()  # traces it, which can take longer than many steps
     return lambda: step().numpy()

@@ -116,6 +116,7 @@ def _train(batch: int) -> Side:
     model = build_model(config, dataset)
     model.make_train_function()
     batches = iter(make_stream(config, dataset, 0))
+    model.train_function(batches)  # traces it
     return lambda: float(model.train_function(batches)["loss"])
 
 

@@ -7,6 +7,9 @@ from benchmarks.growth import text_of
 
 Row = Mapping[str, Any]
 _GIGABYTES = 16.0  # of a usual graphics card or laptop
+# Less than the first is lost among what a process keeps anyway; limits are computed
+# from no less than the second.
+_SEEN_MEGABYTES, _SURE_MEGABYTES = 1.0, 10.0
 _MANY_SAMPLES = 1_000_000
 _MANY_IMAGES = 1_000_000_000
 _DAYS_OF_SECONDS = 86_400
@@ -72,10 +75,12 @@ def _metric_cell(row: Row) -> str:
 
 def _layer_cell(row: Row) -> str:
     cell = _metric_cell(row)
-    if "megabytes" in row:
-        megabytes = text_of(row["megabytes"][-1], "MB")
-        cell += f"; {megabytes}, e {row['memory_exponent']:.2f}"
-    return cell
+    if "megabytes" not in row:
+        return cell
+    if row["megabytes"][-1] < _SEEN_MEGABYTES:
+        return f"{cell}; below {_SEEN_MEGABYTES:g} MB"
+    megabytes = text_of(row["megabytes"][-1], "MB")
+    return f"{cell}; {megabytes}, e {row['memory_exponent']:.2f}"
 
 
 def reach(row: Row, budget: float, of: str = "megabytes") -> float:
@@ -98,6 +103,7 @@ def cost_at(row: Row, size: float) -> float:
 
 
 def _where_layers_stop(rows: Sequence[Row]) -> list[str]:
+    rows = [row for row in rows if row.get("megabytes", [0])[-1] >= _SURE_MEGABYTES]
     quadratic = [
         f"{row['case']} at {_rounded(reach(row, 1024 * _GIGABYTES))} samples"
         for row in rows
