@@ -12,7 +12,6 @@ from benchmarks.timing import Row, peak_growth_of
 Side = Callable[[], object]
 _SECONDS = 0.25  # that a size is measured for, at least
 _REPEATS = 3
-_LONG = 3.0  # a call of so many seconds is made once
 # A size whose predecessor took longer is left out: its time is computed, not measured.
 _LONGEST = 10.0
 
@@ -74,9 +73,9 @@ def measure_memory(sweep: Sweep) -> list[float]:
 
 def _seconds_of(call: Side) -> float:
     first = _timed(call)
-    if first > _LONG:
-        return first
-    # The first compiled, or filled caches.
+    if first > _LONGEST:
+        return first  # once is enough
+    # The first filled caches.
     times: list[float] = []
     while len(times) < _REPEATS or sum(times) < _SECONDS:
         times.append(_timed(call))
