@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import timing
-from experiments.storage.provenance import processor
+from experiments.settings.processor import processor
 
 FOLDER = Path(__file__).parent
 TABLE = FOLDER.parent / "docs" / "speed.md"

@@ -24,7 +24,7 @@ from benchmarks import scaling_layers, scaling_metrics
 from benchmarks.growth import Sweep, exponent, measure_memory, measure_time
 from benchmarks.scaling_page import scaling_page
 from benchmarks.timing import machine, use_threads
-from experiments.storage.provenance import processor
+from experiments.settings.processor import processor
 
 FOLDER = Path(__file__).parent
 RECORD = FOLDER / "growth.json"

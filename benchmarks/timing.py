@@ -142,7 +142,7 @@ def machine() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     from experiments.settings.environment import onednn_enabled
-    from experiments.storage.provenance import processor
+    from experiments.settings.processor import processor
 
     parts = [
         f"{processor()}, {os.cpu_count()} cores",

@@ -25,8 +25,9 @@ from experiments.reporting.summary import (
     interval,
     load_run,
 )
+from experiments.settings.processor import processor
 from experiments.storage.files import read_json, write_json
-from experiments.storage.provenance import processor, provenance
+from experiments.storage.provenance import provenance
 from experiments.storage.run_directory import RunDirectory
 from experiments.sweeps.child_process import Ended, run_child
 from experiments.sweeps.engines import run_local

@@ -22,8 +22,9 @@ from experiments.reporting.summary import FinishedRun
 from experiments.running.evaluation import evaluate_model, final_sample
 from experiments.running.setup import load_dataset
 from experiments.settings.config import RunConfig, resolve
+from experiments.settings.processor import processor
 from experiments.settings.scores import COLUMNS
-from experiments.storage.provenance import processor, provenance
+from experiments.storage.provenance import provenance
 from experiments.sweeps.plan import Trial
 from qlayers.files import write_text
 from studies.common import Study

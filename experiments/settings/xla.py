@@ -1,14 +1,12 @@
 """Whether XLA compiles a run's training step."""
 
 import os
-import platform
-from pathlib import Path
 
 from experiments.settings.config import RunConfig
+from experiments.settings.processor import instruction_set
 
-# A CPU without AVX-512, two threads (docs/speed.md, AMD EPYC, `train_step`): the step
-# under XLA over the plain one, by network and size of images. With AVX-512 XLA was
-# slower.
+# The step under XLA over the plain one, by network and size of images: two threads of
+# an AMD EPYC without AVX-512 (docs/speed.md, `train_step`); with AVX-512 it was slower.
 STEP_RATIOS = {
     ("style", 32): 0.85,
     ("style", 64): 1.0,
@@ -64,7 +62,7 @@ def _is_faster_on_cpu(config: RunConfig) -> bool:
         and config.steps >= LEAST_STEPS
         and config.method in MEASURED_METHODS
         and _step_ratio(config) < 1.0 - _LEAST_GAIN
-        and has_avx2_only()
+        and instruction_set() == "AVX2"
     )
 
 
@@ -76,20 +74,3 @@ def _step_ratio(config: RunConfig) -> float:
         if network == config.network and size >= config.image_size
     ]
     return min(measured)[1] if measured else 1.0
-
-
-def has_avx2_only(file: Path = Path("/proc/cpuinfo")) -> bool:
-    """Whether this is an x86 processor with AVX2 and without AVX-512.
-
-    Args:
-        file: What Linux says of the processor; elsewhere the answer is no.
-    """
-    if platform.machine().lower() not in ("x86_64", "amd64"):
-        return False
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError:
-        return False
-    flags = next((line for line in text.splitlines() if line.startswith("flags")), "")
-    names = flags.partition(":")[2].split()
-    return "avx2" in names and not any(name.startswith("avx512") for name in names)

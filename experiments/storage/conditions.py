@@ -5,9 +5,10 @@ from typing import Any
 
 from experiments.settings.config import RunConfig
 from experiments.settings.environment import onednn_enabled
+from experiments.settings.processor import processor
 from experiments.settings.xla import uses_xla
 from experiments.storage.files import read_record, write_json
-from experiments.storage.provenance import code_version, processor
+from experiments.storage.provenance import code_version
 from experiments.storage.run_directory import RunDirectory
 
 _CONTINUED = "continued"

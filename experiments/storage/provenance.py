@@ -39,16 +39,6 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def processor() -> str:
-    """Name of the processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.split(":", 1)[1].strip() for line in lines if "model name" in line]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
 def code_version(root: Path = _ROOT) -> str | None:
     """What `git describe` says of the checkout; None without git."""
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--tags"]

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments.settings.config import OPERATIONAL, RunConfig
+from experiments.settings.processor import processor
 from experiments.storage.files import read_record, write_json
 from experiments.storage.folder_lock import FolderLock
-from experiments.storage.provenance import processor, provenance
+from experiments.storage.provenance import provenance
 from experiments.storage.step_table import StepTable
 from qlayers.files import PARTIAL, DamagedFileError
 
