@@ -281,7 +281,7 @@ def test_second_dataset_has_the_leaderboards_settings():
     entries = {entry.label: entry for entry in ENTRIES}
     for label, trials in planned.items():
         entry = entries[label]
-        settings = leaderboard.settings_of(entry, 8000, 1.0, "last", False)
+        settings = leaderboard.settings_of(entry, LONG.steps, 1.0, "last", False)
         trial = leaderboard.plan_entry(entry, [0], settings, 0.123, "final")[0]
         ours, theirs = trials[0].config, trial.config
         assert ours.hyperparameters == theirs.hyperparameters
