@@ -77,6 +77,28 @@ def test_cliff_synthetic(tmp_path, monkeypatch):
     assert claim["difference"] == pytest.approx(difference)
     assert is_picture(tmp_path / "cliff_synthetic.png")
     check_preferred(record, groups["Cliff"], tmp_path)
+    check_best_of_starts(record, tmp_path)
+
+
+def check_best_of_starts(record, folder):
+    """Each row has the start with the least loss; losses are read from the runs."""
+    best = record["findings"]["best_of_starts"]
+    labels = [group["label"] for group in best["groups"]]
+    assert labels == ["Cliff, best of 3 starts", "IOSS, best of 3 starts"]
+    for method, group in zip(("cliff", "ioss"), best["groups"], strict=True):
+        for row in group["runs"]:
+            losses = {
+                row["seed"] + start: last_loss(folder, method, row["seed"] + start)
+                for start in (0, *cliff_synthetic.FURTHER_STARTS)
+            }
+            assert row["start"] == min(losses, key=losses.get)
+    means = [group["scores"]["mcc/mcc"]["mean"] for group in best["groups"]]
+    assert best["difference"]["mean"] == pytest.approx(means[0] - means[1])
+
+
+def last_loss(folder, method, seed):
+    path = folder / f"grid2d-{method}-seed{seed}" / "history.jsonl"
+    return json.loads(path.read_text().splitlines()[-1])["loss"]
 
 
 def check_preferred(record, cliff, folder):
@@ -93,11 +115,10 @@ def check_preferred(record, cliff, folder):
         assert first["mcc"] == run["scores"]["mcc/mcc"]
         least = min(solution["criterion"] for solution in solutions.values())
         assert solutions[row["least"]]["criterion"] == least
-        losses = {}
-        for start in starts:
-            path = folder / f"grid2d-cliff-seed{row['dataset'] + start}"
-            history = (path / "history.jsonl").read_text().splitlines()
-            losses[f"start {start}"] = json.loads(history[-1])["loss"]
+        losses = {
+            f"start {start}": last_loss(folder, "cliff", row["dataset"] + start)
+            for start in starts
+        }
         assert row["best_start"] == min(losses, key=losses.get)
 
 

@@ -36,13 +36,19 @@ def cliff_record():
     group = {"label": "Cliff", "runs": [{}] * 10}
     group["scores"] = {"mcc/mcc": spread, "mcc/pearson": spread}
     paper = {"Cliff": {"mcc": 0.941, "standard_error": 0.009}}
+    scores = {name: {**spread, "mean": 0.95} for name in group["scores"]}
+    best = {**group, "label": "Cliff, best of 3 starts", "scores": scores}
+    difference = {"mean": -0.01, "half_width": 0.04, "count": 10}
     findings = {"paper": paper, "preferred": []}
+    findings["best_of_starts"] = {"groups": [best], "difference": difference}
     return {"study": "cliff_synthetic", "groups": [group], "findings": findings}
 
 
 def test_cliff_in_percent_beside_the_paper():
     text = tables.cliff_table(cliff_record())
     assert re.search(r"\| Cliff +\| 10 +\| 90.0 ± 2.0 .*\| 94.1 ± 0.9 \|", text)
+    assert re.search(r"\| Cliff, best of 3 starts +\| 10 +\| 95.0 ± 2.0 ", text)
+    assert "Cliff is then -1.00 ± 4.00 above IOSS" in text
     assert "below an MCC" not in text  # no dataset fails
 
 
