@@ -7,6 +7,7 @@ reads `studies/results/*.json` and writes `docs/results.md`; a test compares the
 
 import functools
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -220,6 +221,31 @@ def claims_table(claims: Sequence[Record]) -> str:
     return format_table([*heads, "verdict"], rows)
 
 
+def claims_overview(records: Mapping[str, Record]) -> str:
+    """A row for each frozen claim, run or not, and how many have which verdict.
+
+    Args:
+        records: Records by name of their study.
+    """
+    rows = []
+    for claim in load_claims():
+        groups = records.get(claim.study, {"groups": []})["groups"]
+        found = judge([claim], {group["label"]: group for group in groups})
+        cells = ["", "not run"]
+        if found:
+            gap = _signed(found[0]["difference"], found[0]["half_width"])
+            cells = [gap, _verdict(found[0])]
+        score = claim.score.partition("/")[2]
+        rows.append([claim.paper, claim.where, claim.text, score, claim.study, *cells])
+    verdicts = Counter(row[-1].partition(" (")[0] for row in rows)
+    counts = ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
+    heads = ["paper", "where", "claim", "score", "study", "difference", "verdict"]
+    return (
+        f"## Claims\n\n{len(rows)} claims, frozen in `studies/claims.json` before "
+        f"their runs: {counts}.\n\n{format_table(heads, rows)}"
+    )
+
+
 def _verdict(claim: Record) -> str:
     """The verdict, with what keeps a claim from being decided."""
     if claim["missed"]:
@@ -301,7 +327,7 @@ def page(folder: Path = RESULTS) -> str:
     if {"leaderboard_short", "leaderboard_confirmation"} <= set(found):
         both = records["leaderboard_short"], records["leaderboard_confirmation"]
         found["leaderboard_confirmation"] += f"\n\n{pooled_claims(*both)}"
-    return "\n\n".join([head, *found.values()]) + "\n"
+    return "\n\n".join([head, claims_overview(records), *found.values()]) + "\n"
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from studies import tables
+from studies.claims import load_claims
 from studies.common import score_table
 
 RECORDS = {path.stem: path for path in tables.RESULTS.glob("*.json")}
@@ -64,6 +65,26 @@ def test_the_least_criterion_of_a_dataset_is_bold():
     (line,) = (x for x in tables.cliff_table(record).splitlines() if "0.250" in x)
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells == ["3", "0.500, 70.0", "**0.250, 98.0**", "0.300", "start 0"]
+
+
+def test_the_overview_has_every_claim():
+    def group(label, modularity):
+        scores = [{"infomec/modularity": value} for value in modularity]
+        runs = [{"seed": seed, "scores": score} for seed, score in enumerate(scores)]
+        explicit = {"mean": 0.95}
+        means = {"infomec/modularity": {}, "infomec/explicitness": explicit}
+        return {"label": label, "runs": runs, "scores": means}
+
+    ten = group("QLAE, ten values", [0.8, 0.9, 0.8, 0.9, 0.8])
+    groups = [group("AE", [0.4, 0.5, 0.5, 0.4, 0.4]), ten]
+    text = tables.claims_overview({"leaderboard": {"groups": groups}})
+    lines = text.splitlines()
+    assert lines[2].endswith(f"{len(load_claims()) - 1} not run, 1 confirmed.")
+    (line,) = (x for x in lines if "QLAE, ten values above AE" in x and "0.36" in x)
+    # Differences 0.4, 0.4, 0.3, 0.5, 0.4: standard error 0.0316, t(4) = 2.776.
+    assert "| +0.40 ± 0.09 | confirmed " in line
+    (line,) = (x for x in lines if "Cliff above IOSS" in x)
+    assert line.endswith("| not run   |")
 
 
 def test_balls_beside_the_paper():
