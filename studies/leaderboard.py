@@ -102,7 +102,7 @@ SHORT = Regime(
 )
 LONG = Regime(
     "leaderboard",
-    steps=10_000,
+    steps=12_000,
     batch_share=1.0,
     seeds=(0, 1, 2, 3, 4),
     entries=ENTRIES,
