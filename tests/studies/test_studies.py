@@ -1,6 +1,7 @@
 """Each study, tiny: its record, its pictures, and that a second start only reads."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from studies import (
     dsprites,
     leaderboard,
     leaderboard_confirmation,
+    leaderboard_pictures,
     penalty_noise,
     second_dataset,
     vector_quantizers,
@@ -302,7 +304,7 @@ def test_second_dataset_has_the_leaderboards_settings():
     entries = {entry.label: entry for entry in ENTRIES}
     for label, trials in planned.items():
         entry = entries[label]
-        settings = leaderboard.settings_of(entry, 8000, 1.0, "last", False)
+        settings = leaderboard.settings_of(entry, LONG.steps, 1.0, "last", False)
         trial = leaderboard.plan_entry(entry, [0], settings, 0.123, "final")[0]
         ours, theirs = trials[0].config, trial.config
         assert ours.hyperparameters == theirs.hyperparameters
@@ -359,6 +361,20 @@ def test_leaderboard(tmp_path, monkeypatch):
     seeds = [row["seed"] for row in record["groups"][0]["runs"]]
     assert len(seeds) == 2 and tuning["seed"] not in seeds
     assert is_picture(tmp_path / "leaderboard.png")
+    assert is_picture(tmp_path / "leaderboard_nmi.png")
+
+
+def test_matrices_are_those_of_the_middle_run_sorted_by_factor():
+    def run(value):
+        scores = {"infomec/modularity": value}
+        return FinishedRun(Path(str(value)), None, {"scores": scores})
+
+    runs = [run(value) for value in (0.9, 0.1, 0.5, 0.6)]
+    assert leaderboard_pictures.middle_run(runs) is runs[2]
+    assert leaderboard_pictures.middle_run(runs[:3]) is runs[2]
+    nmi = [[0.1, 0.9, 0.3, 0.0], [0.8, 0.0, 0.2, 0.9]]
+    expected = [[0.9, 0.0], [0.3, 0.2], [0.0, 0.9], [0.1, 0.8]]
+    np.testing.assert_allclose(leaderboard_pictures.by_factor(nmi), expected)
 
 
 @pytest.mark.slow
