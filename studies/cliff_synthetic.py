@@ -304,7 +304,9 @@ def best_of_starts(starts: Sequence[Mapping[str, Runs]]) -> dict[str, Any]:
         of_datasets = zip(*(found[label] for found in starts), strict=True)
         chosen = [min(runs, key=last_loss) for runs in of_datasets]
         groups.append(group_of(f"{label}, best of {len(starts)} starts", chosen))
-    return {"groups": groups, "difference": paired_difference(*groups, "mcc/mcc")}
+    cliff, ioss = groups
+    gap = paired_difference(cliff, ioss, "mcc/mcc")
+    return {"groups": groups, "difference": gap}
 
 
 def try_again(study: Study, starts: Mapping[str, Runs]) -> dict[str, list[FinishedRun]]:
