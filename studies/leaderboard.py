@@ -39,8 +39,9 @@ from experiments.settings.recipes_cpu import CPU_PSNR_THRESHOLDS
 from experiments.storage.files import read_json
 from experiments.sweeps.plan import Trial, plan_sweep
 from studies.claims import Claim, judge, load_claims
-from studies.common import Study, new_figure, renamed, score_table, summarise
+from studies.common import Study, renamed, score_table, summarise
 from studies.leaderboard_entries import ENTRIES, SHORT_ENTRIES, Entry
+from studies.leaderboard_pictures import draw_matrices, draw_scores
 from studies.statistics import interquartile_mean, stratified_bootstrap
 
 DATASET = "mini_shapes3d"
@@ -376,33 +377,6 @@ def middle_modularity(group: Mapping[str, Any]) -> str:
     return f"{interquartile_mean(values):.2f} [{low:.2f}, {high:.2f}]"
 
 
-def draw(study: Study, groups: Mapping[str, Mapping[str, Any]]) -> None:
-    """Means with intervals and single runs, a panel for each of four scores."""
-    shown = ["infomec/modularity", "infomec/compactness", "infomec/explicitness"]
-    shown.append("psnr/psnr")
-    figure, (axes,) = new_figure(1, len(shown), 3.2)
-    figure.set_figheight(0.28 * len(groups) + 1)
-    labels = list(groups)[::-1]
-    for axis, name in zip(axes, shown, strict=True):
-        for place, label in enumerate(labels):
-            value = groups[label]["scores"].get(name)
-            if value is None:
-                continue
-            single = [row["scores"][name] for row in groups[label]["runs"]]
-            axis.scatter(single, [place] * len(single), s=8, color="#9fb4cf")
-            axis.errorbar(
-                value["mean"], place, xerr=value["half_width"], fmt="o", color="#33557a"
-            )
-        axis.set_title(COLUMNS[name], fontsize=9)
-        axis.set_yticks(range(len(labels)), labels if axis is axes[0] else [])
-        axis.tick_params(labelsize=8)
-        axis.grid(axis="y", alpha=0.3)
-        if name != "psnr/psnr":
-            axis.set_xlim(0, 1)
-    figure.tight_layout()
-    study.save_figure(figure, study.name)
-
-
 def _add_options(parser: argparse.ArgumentParser) -> None:
     known = list(dict.fromkeys(e.label for r in REGIMES.values() for e in r.entries))
 
@@ -466,11 +440,11 @@ def main(
     planned = plan_rows(study, regime, entries, tuned, seeds)
     if given.finished:
         planned = study.finished(planned)
-    groups = {
-        label: summarise(label, runs)
-        for label, runs in study.run_by_seed(planned).items()
-    }
-    draw(study, groups)
+    runs = study.run_by_seed(planned)
+    groups = {label: summarise(label, found) for label, found in runs.items()}
+    draw_scores(study, groups)
+    if regime is LONG:
+        draw_matrices(study, runs)
     claims = judge(regime.claims, groups)
     described = {
         "question": "Which method disentangles mini_shapes3d best at the same budget?",

@@ -17,7 +17,8 @@ from experiments.sweeps.plan import Trial
 from studies.claims import judge, load_claims
 from studies.common import Study, StudySkippedError, summarise
 from studies.dsprites import PREPARED, add_file, find_file
-from studies.leaderboard import LONG, draw, plan_entry, settings_of, table
+from studies.leaderboard import LONG, plan_entry, settings_of, table
+from studies.leaderboard_pictures import draw_matrices, draw_scores
 
 NAME = "second_dataset"
 DATASET = "dsprites"
@@ -86,11 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"Skipped: {reason}")
         return
     planned = plan(file, weights, study.quick)
-    groups = {
-        label: summarise(label, runs)
-        for label, runs in study.run_by_seed(planned).items()
-    }
-    draw(study, groups)
+    runs = study.run_by_seed(planned)
+    groups = {label: summarise(label, found) for label, found in runs.items()}
+    draw_scores(study, groups)
+    draw_matrices(study, runs)
     claims = judge(load_claims(NAME), groups)
     settings = {
         "question": "Do the leaderboard's rows keep their order on other images?",

@@ -5,7 +5,9 @@ import json
 import pytest
 
 import models
+from experiments.storage.run_directory import RunDirectory
 from studies import pretrained
+from studies.common import ROOT
 
 
 @pytest.mark.slow
@@ -22,6 +24,20 @@ def test_quick_model_has_a_card_and_loads(tmp_path):
     assert model.build_arguments["num_values"] == 4
     scores = json.loads((tmp_path / "qlae" / "metrics.json").read_text())["scores"]
     assert card["scores"]["psnr/psnr"] == pytest.approx(scores["psnr/psnr"], abs=0.05)
+
+
+@pytest.mark.parametrize("method", pretrained.ROWS)
+def test_models_of_the_leaderboard_are_its_own_runs(method):
+    path = ROOT / "studies" / "results" / "leaderboard.json"
+    tuned = json.loads(path.read_text())["findings"]["tuning"]
+    trial = pretrained.plan_row(method, tuned)
+    kept = RunDirectory(path.parent / "runs" / "leaderboard" / trial.name)
+    assert kept.load_config() == trial.config
+    card = models.read_card(models.pretrained.SHIPPED / pretrained.name_of(method))
+    assert card["recipe"]["steps"] == trial.config.steps
+    recorded = json.loads(kept.metrics_file.read_text())["scores"]
+    changes = pretrained.largest_change(recorded, card["scores"])
+    assert changes == pytest.approx(card["largest_change_by_rounding"], abs=1e-9)
 
 
 def test_largest_change_counts_scores_in_their_units():

@@ -1,6 +1,7 @@
 """Each study, tiny: its record, its pictures, and that a second start only reads."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from studies import (
     dsprites,
     leaderboard,
     leaderboard_confirmation,
+    leaderboard_pictures,
     penalty_noise,
     second_dataset,
     vector_quantizers,
@@ -77,6 +79,28 @@ def test_cliff_synthetic(tmp_path, monkeypatch):
     assert claim["difference"] == pytest.approx(difference)
     assert is_picture(tmp_path / "cliff_synthetic.png")
     check_preferred(record, groups["Cliff"], tmp_path)
+    check_best_of_starts(record, tmp_path)
+
+
+def check_best_of_starts(record, folder):
+    """Each row has the start with the least loss; losses are read from the runs."""
+    best = record["findings"]["best_of_starts"]
+    labels = [group["label"] for group in best["groups"]]
+    assert labels == ["Cliff, best of 3 starts", "IOSS, best of 3 starts"]
+    for method, group in zip(("cliff", "ioss"), best["groups"], strict=True):
+        for row in group["runs"]:
+            losses = {
+                row["seed"] + start: last_loss(folder, method, row["seed"] + start)
+                for start in (0, *cliff_synthetic.FURTHER_STARTS)
+            }
+            assert row["start"] == min(losses, key=losses.get)
+    means = [group["scores"]["mcc/mcc"]["mean"] for group in best["groups"]]
+    assert best["difference"]["mean"] == pytest.approx(means[0] - means[1])
+
+
+def last_loss(folder, method, seed):
+    path = folder / f"grid2d-{method}-seed{seed}" / "history.jsonl"
+    return json.loads(path.read_text().splitlines()[-1])["loss"]
 
 
 def check_preferred(record, cliff, folder):
@@ -93,11 +117,10 @@ def check_preferred(record, cliff, folder):
         assert first["mcc"] == run["scores"]["mcc/mcc"]
         least = min(solution["criterion"] for solution in solutions.values())
         assert solutions[row["least"]]["criterion"] == least
-        losses = {}
-        for start in starts:
-            path = folder / f"grid2d-cliff-seed{row['dataset'] + start}"
-            history = (path / "history.jsonl").read_text().splitlines()
-            losses[f"start {start}"] = json.loads(history[-1])["loss"]
+        losses = {
+            f"start {start}": last_loss(folder, "cliff", row["dataset"] + start)
+            for start in starts
+        }
         assert row["best_start"] == min(losses, key=losses.get)
 
 
@@ -338,6 +361,20 @@ def test_leaderboard(tmp_path, monkeypatch):
     seeds = [row["seed"] for row in record["groups"][0]["runs"]]
     assert len(seeds) == 2 and tuning["seed"] not in seeds
     assert is_picture(tmp_path / "leaderboard.png")
+    assert is_picture(tmp_path / "leaderboard_nmi.png")
+
+
+def test_matrices_are_those_of_the_middle_run_sorted_by_factor():
+    def run(value):
+        scores = {"infomec/modularity": value}
+        return FinishedRun(Path(str(value)), None, {"scores": scores})
+
+    runs = [run(value) for value in (0.9, 0.1, 0.5, 0.6)]
+    assert leaderboard_pictures.middle_run(runs) is runs[2]
+    assert leaderboard_pictures.middle_run(runs[:3]) is runs[2]
+    nmi = [[0.1, 0.9, 0.3, 0.0], [0.8, 0.0, 0.2, 0.9]]
+    expected = [[0.9, 0.0], [0.3, 0.2], [0.0, 0.9], [0.1, 0.8]]
+    np.testing.assert_allclose(leaderboard_pictures.by_factor(nmi), expected)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from studies import tables
+from studies.claims import load_claims
 from studies.common import score_table
 
 RECORDS = {path.stem: path for path in tables.RESULTS.glob("*.json")}
@@ -36,13 +37,19 @@ def cliff_record():
     group = {"label": "Cliff", "runs": [{}] * 10}
     group["scores"] = {"mcc/mcc": spread, "mcc/pearson": spread}
     paper = {"Cliff": {"mcc": 0.941, "standard_error": 0.009}}
+    scores = {name: {**spread, "mean": 0.95} for name in group["scores"]}
+    best = {**group, "label": "Cliff, best of 3 starts", "scores": scores}
+    difference = {"mean": -0.01, "half_width": 0.04, "count": 10}
     findings = {"paper": paper, "preferred": []}
+    findings["best_of_starts"] = {"groups": [best], "difference": difference}
     return {"study": "cliff_synthetic", "groups": [group], "findings": findings}
 
 
 def test_cliff_in_percent_beside_the_paper():
     text = tables.cliff_table(cliff_record())
     assert re.search(r"\| Cliff +\| 10 +\| 90.0 ± 2.0 .*\| 94.1 ± 0.9 \|", text)
+    assert re.search(r"\| Cliff, best of 3 starts +\| 10 +\| 95.0 ± 2.0 ", text)
+    assert "Cliff is then -1.00 ± 4.00 above IOSS" in text
     assert "below an MCC" not in text  # no dataset fails
 
 
@@ -58,6 +65,26 @@ def test_the_least_criterion_of_a_dataset_is_bold():
     (line,) = (x for x in tables.cliff_table(record).splitlines() if "0.250" in x)
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells == ["3", "0.500, 70.0", "**0.250, 98.0**", "0.300", "start 0"]
+
+
+def test_the_overview_has_every_claim():
+    def group(label, modularity):
+        scores = [{"infomec/modularity": value} for value in modularity]
+        runs = [{"seed": seed, "scores": score} for seed, score in enumerate(scores)]
+        explicit = {"mean": 0.95}
+        means = {"infomec/modularity": {}, "infomec/explicitness": explicit}
+        return {"label": label, "runs": runs, "scores": means}
+
+    ten = group("QLAE, ten values", [0.8, 0.9, 0.8, 0.9, 0.8])
+    groups = [group("AE", [0.4, 0.5, 0.5, 0.4, 0.4]), ten]
+    text = tables.claims_overview({"leaderboard": {"groups": groups}})
+    lines = text.splitlines()
+    assert lines[2].endswith(f"{len(load_claims()) - 1} not run, 1 confirmed.")
+    (line,) = (x for x in lines if "QLAE, ten values above AE" in x and "0.36" in x)
+    # Differences 0.4, 0.4, 0.3, 0.5, 0.4: standard error 0.0316, t(4) = 2.776.
+    assert "| +0.40 ± 0.09 | confirmed " in line
+    (line,) = (x for x in lines if "Cliff above IOSS" in x)
+    assert line.endswith("| not run   |")
 
 
 def test_balls_beside_the_paper():
