@@ -1,5 +1,6 @@
 """Boosted trees in plain NumPy: the numbers of `_trees_compiled`, without numba."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ _EPSILON = float(np.finfo(np.float64).eps)
 _CLOSE = np.float32(1e-7)
 _TIE = 1.0 + 1e-11
 _MASK = 0xFFFFFFFF
+_c_exp = np.frompyfunc(math.exp, 1, 1)
 
 Trees = tuple[IntArray, FloatArray, FloatArray, FloatArray]
 
@@ -187,13 +189,23 @@ def _boost(
     return features, thresholds, leaves, importance
 
 
+def _exp(values: FloatArray) -> FloatArray:
+    """The C library's exponential, which scikit-learn and numba call.
+
+    NumPy's own rounds 5 % of the numbers otherwise on processors with AVX-512: enough
+    to decide other splits.
+    """
+    return np.asarray(_c_exp(values), np.float64)
+
+
 def _negative_gradients(raw: FloatArray, labels: IntArray) -> FloatArray:
     if len(raw) == 1:
         y = labels.astype(np.float64)
-        decay = np.exp(-np.maximum(raw[0], -37.0))
+        decay = _exp(-np.maximum(raw[0], -37.0))
         usual = -(((1.0 - y) - y * decay) / (1.0 + decay))
-        return np.where(raw[0] > -37.0, usual, -(np.exp(raw[0]) - y))[None]
-    result = np.exp(raw - raw.max(axis=0))
+        tiny = _exp(np.minimum(raw[0], 0.0))
+        return np.where(raw[0] > -37.0, usual, -(tiny - y))[None]
+    result = _exp(raw - raw.max(axis=0))
     # Row by row: `sum` would add pairs.
     total = np.cumsum(result, axis=0)[-1]
     result = -(result / total)
