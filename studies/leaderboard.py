@@ -50,8 +50,6 @@ TUNING_BATCH_SHARE = 0.5
 TUNING_PSNR = 18.0  # in dB; candidates below it are chosen by PSNR
 TUNING_SEED = 100
 SEEDS_WITHOUT_CLAIM = 3
-# Bit-equal to single steps; the host's part of a step falls from 3 ms to 1.
-STEPS_PER_CALL = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +63,8 @@ class Regime:
         seeds: Seeds of the final runs.
         entries: The rows.
         claims: What the rows may confirm.
+        steps_per_call: Steps in a compiled call. More than one is bit-equal to one; at
+            10 the host's part of a step falls from 3 ms to 1.
     """
 
     name: str
@@ -73,6 +73,7 @@ class Regime:
     seeds: tuple[int, ...]
     entries: tuple[Entry, ...]
     claims: tuple[Claim, ...]
+    steps_per_call: int = 1
 
 
 _SHORT_CLAIMS = (
@@ -108,6 +109,7 @@ LONG = Regime(
     seeds=(0, 1, 2, 3, 4),
     entries=ENTRIES,
     claims=tuple(load_claims("leaderboard")),
+    steps_per_call=10,
 )
 REGIMES = {"short": SHORT, "long": LONG}
 THRESHOLD = CPU_PSNR_THRESHOLDS[DATASET]
@@ -141,6 +143,22 @@ def settings_of(
     elif select == "infom":
         settings |= {"select": "infom", "psnr_threshold": THRESHOLD}
     return settings | (QUICK if quick else {})
+
+
+def final_settings(
+    entry: Entry, regime: Regime, select: str = "last", quick: bool = False
+) -> dict[str, Any]:
+    """Settings of a row's final runs, beside the recipe's.
+
+    Args:
+        entry: The row.
+        regime: The budget.
+        select: The checkpoint that is scored.
+        quick: Whether to make the run tiny.
+    """
+    steps = _QUICK_STEPS if quick else regime.steps
+    settings = settings_of(entry, steps, regime.batch_share, select, quick)
+    return settings | {"steps_per_call": regime.steps_per_call}
 
 
 def seeds_of(entry: Entry, claims: Sequence[Claim], seeds: Sequence[int]) -> list[int]:
@@ -342,24 +360,12 @@ def plan_rows(
     planned = {}
     for entry in entries:
         value = tuned.get(entry.parent or entry.label, {}).get("chosen")
-        settings = settings_of(
-            entry,
-            _steps(study, regime),
-            regime.batch_share,
-            study.options.select,
-            study.quick,
-        )
-        if regime is LONG:
-            settings["steps_per_call"] = STEPS_PER_CALL
+        settings = final_settings(entry, regime, study.options.select, study.quick)
         own_seeds = seeds_of(entry, regime.claims, seeds)
         planned[entry.label] = plan_entry(
             entry, own_seeds, settings, value, "final", _shared(entry, tuned)
         )
     return planned
-
-
-def _steps(study: Study, regime: Regime) -> int:
-    return _QUICK_STEPS if study.quick else regime.steps
 
 
 def table(groups: Mapping[str, Mapping[str, Any]]) -> str:
@@ -450,7 +456,7 @@ def main(
         "question": "Which method disentangles mini_shapes3d best at the same budget?",
         "dataset": DATASET,
         "profile": "cpu",
-        "steps": _steps(study, regime),
+        "steps": _QUICK_STEPS if study.quick else regime.steps,
         "regime": given.regime,
         "batch_share": regime.batch_share,
         "seeds": seeds,

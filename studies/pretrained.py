@@ -30,7 +30,7 @@ from experiments.storage.provenance import provenance
 from experiments.sweeps.plan import Trial
 from qlayers.files import write_text
 from studies.common import Study
-from studies.leaderboard import LONG, STEPS_PER_CALL, plan_entry, settings_of
+from studies.leaderboard import LONG, final_settings, plan_entry
 from studies.store_weights import trained_model
 
 DATASET = "mini_shapes3d"
@@ -109,9 +109,8 @@ def plan_row(method: str, tuned: Mapping[str, Any]) -> Trial:
     """
     label = ROWS[method]
     (entry,) = (e for e in LONG.entries if e.label == label)
-    settings = settings_of(entry, LONG.steps, LONG.batch_share, "last", quick=False)
-    settings["steps_per_call"] = STEPS_PER_CALL
-    (trial,) = plan_entry(entry, [0], settings, tuned[label]["chosen"], "final")
+    chosen = tuned[label]["chosen"]
+    (trial,) = plan_entry(entry, [0], final_settings(entry, LONG), chosen, "final")
     return trial
 
 

@@ -17,7 +17,7 @@ from experiments.sweeps.plan import Trial
 from studies.claims import judge, load_claims
 from studies.common import Study, StudySkippedError, summarise
 from studies.dsprites import PREPARED, add_file, find_file
-from studies.leaderboard import LONG, plan_entry, settings_of, table
+from studies.leaderboard import LONG, final_settings, plan_entry, table
 from studies.leaderboard_pictures import draw_matrices, draw_scores
 
 NAME = "second_dataset"
@@ -60,12 +60,11 @@ def plan(
         "dataset_options": {"file": str(file), "allow_partial": True},
         "data_dir": str(PREPARED),
     }
-    steps = 2 if quick else LONG.steps
     return {
         label: plan_entry(
             entries[label],
             SEEDS[:2] if quick else SEEDS,
-            settings_of(entries[label], steps, LONG.batch_share, "last", quick) | data,
+            final_settings(entries[label], LONG, quick=quick) | data,
             weights.get(label),
             "final",
             dataset=DATASET,
