@@ -5,6 +5,7 @@ import math
 from typing import Any, ClassVar, Literal
 
 import keras
+import numpy as np
 from keras import ops
 
 from qlayers.backend import Tensor, take_rows
@@ -219,8 +220,9 @@ class VectorQuantizer(NearestCodeQuantizer):
 
     def _values_or_nan(self, codes: Tensor) -> Tensor:
         # A first row of NaN: to choose between values and NaN, number by number,
-        # takes longer than to take the values.
-        table = ops.pad(self.table[0], [[1, 0], [0, 0]], constant_values=math.nan)
+        # takes longer than to take the values. (`ops.pad` wakes a second thread.)
+        no_value = np.full((1, self.code_dim), np.nan, dtype="float32")
+        table = ops.concatenate([no_value, self.table[0]])
         return self._rows_of(table, ops.maximum(codes, -1) + 1)
 
     def _rows_of(self, table: Tensor, codes: Tensor) -> Tensor:
