@@ -16,10 +16,10 @@ _SEEDS = 2**31 - 1
 def compiled_trees() -> ModuleType | None:
     """The compiled loops, or None where numba is not installed."""
     try:
-        from qlayers.metrics import _trees_compiled
+        from qlayers.metrics import _trees
     except ImportError:
         return None
-    return _trees_compiled
+    return _trees
 
 
 class BoostedTrees:

@@ -18,10 +18,10 @@ _LARGEST_SEED = 2**31 - 1
 def compiled_forest() -> ModuleType | None:
     """The compiled loops, or None where numba is not installed."""
     try:
-        from qlayers.metrics import _forest_compiled
+        from qlayers.metrics._trees import forest
     except ImportError:
         return None
-    return _forest_compiled
+    return forest
 
 
 def can_count(features: npt.ArrayLike) -> bool:

@@ -1,4 +1,4 @@
-"""Boosted trees in plain NumPy: the numbers of `_trees_compiled`, without numba."""
+"""Boosted trees in plain NumPy: the numbers of `_trees`, without numba."""
 
 import math
 from collections.abc import Callable
@@ -116,7 +116,7 @@ def boost_sorted(
     labels: IntArray,
     *boosting: Any,
 ) -> Trees:
-    """As `_trees_compiled.boost_sorted`."""
+    """As `_trees.boost_sorted`."""
 
     def grow(tree: _Tree) -> None:
         _grow_sorted(tree, values, np.arange(len(labels)), orders, 0, 1, 0, None)
@@ -133,7 +133,7 @@ def boost_counted(
     labels: IntArray,
     *boosting: Any,
 ) -> Trees:
-    """As `_trees_compiled.boost_counted`; counts features one by one."""
+    """As `_trees.boost_counted`; counts features one by one."""
     num_bins = bin_values.shape[1]
     codes = bins.astype(np.int64) + num_bins * np.arange(len(bins))[:, None]
 
@@ -151,7 +151,7 @@ def predict_boosted(
     raw: FloatArray,
     rate: float,
 ) -> None:
-    """As `_trees_compiled.predict_boosted`."""
+    """As `_trees.predict_boosted`."""
     columns = np.arange(values.shape[1])
     depth = int(np.log2(split_feature.shape[1])) - 1
     for tree, features in enumerate(split_feature):

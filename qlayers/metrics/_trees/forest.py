@@ -1,13 +1,11 @@
 """Forests for numba over features of few values, by exact histograms.
 
-Trees follow scikit-learn's random stream (see `_trees_compiled`). Large nodes count
-samples by bin and class; small nodes sort their samples, because most cells of their
-histograms would be empty.
+Trees follow scikit-learn's random stream (see `growth`). Large nodes count samples by
+bin and class; small nodes sort their samples, because most cells of their histograms
+would be empty.
 
 Nodes of ten samples are most of a forest, so nothing here makes views of arrays inside
 a node: numba counts references to each, which shows in nodes so small.
-
-numba's cache does not see changes in `_trees_compiled`: delete `__pycache__` then.
 """
 
 from typing import Any
@@ -15,14 +13,15 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from qlayers.metrics._trees_compiled import (
-    _close_node,
-    _midpoint,
-    _next_feature,
-    _open_node,
-    _push_children,
-    _set_constant,
-    _set_seen,
+from qlayers.metrics._trees.compiling import compiled
+from qlayers.metrics._trees.growth import (
+    close_node,
+    midpoint,
+    next_feature,
+    open_node,
+    push_children,
+    set_constant,
+    set_seen,
 )
 
 # Gains that differ by less are equal: the feature that was tried first wins.
@@ -41,7 +40,7 @@ _HISTOGRAM, _PLACES = range(3, 5)
 _LABELS, _WEIGHTS, _SORTED_BINS, _SORTED_LABELS, _SORTED_WEIGHTS = range(5, 10)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _scan_histogram(
     work: Any,
     num_bins: Any,
@@ -98,7 +97,7 @@ def _scan_histogram(
     return best, where, after, occupied > 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _scan_samples(
     work: Any,
     size: Any,
@@ -135,7 +134,7 @@ def _scan_samples(
     return best, work[_SORTED_BINS, where], work[_SORTED_BINS, where + 1]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _count(
     cells: Any, f: Any, rows: Any, start: Any, end: Any, weight: Any, work: Any
 ) -> None:
@@ -144,7 +143,7 @@ def _count(
         work[_HISTOGRAM, cells[f, i]] += weight[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _gather(
     labels: Any, weight: Any, rows: Any, start: Any, end: Any, work: Any
 ) -> None:
@@ -154,7 +153,7 @@ def _gather(
         work[_WEIGHTS, r - start] = weight[rows[r]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sort_by_bin(
     bins: Any, f: Any, rows: Any, start: Any, end: Any, num_bins: Any, work: Any
 ) -> Any:
@@ -183,7 +182,7 @@ def _sort_by_bin(
     return last > first
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _count_left(
     bins: Any,
     f: Any,
@@ -202,7 +201,7 @@ def _count_left(
         work[_CHOSEN, work[_LABELS, j]] += work[_WEIGHTS, j] * stays
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _choose_cut(
     bins: Any,
     cells: Any,
@@ -229,7 +228,7 @@ def _choose_cut(
     if small:
         _gather(labels, weight, rows, start, end, work)
     while True:
-        state, j = _next_feature(order, place, state, max_features)
+        state, j = next_feature(order, place, state, max_features)
         if j < 0:
             break
         f = order[j]
@@ -244,9 +243,9 @@ def _choose_cut(
                 work, num_bins, num_classes, log_table, own, whole, best
             )
         if not varies:
-            _set_constant(order, place, j)
+            set_constant(order, place, j)
             continue
-        _set_seen(order, place, j)
+        set_seen(order, place, j)
         if where >= 0:
             best, feature, cut, following = gain, f, where, after
     if small and feature >= 0:
@@ -254,7 +253,7 @@ def _choose_cut(
     return state, best, feature, cut, following
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _split_rows(
     rows: Any, start: Any, end: Any, spare: Any, bins: Any, f: Any, cut: Any
 ) -> Any:
@@ -273,7 +272,7 @@ def _split_rows(
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _take_counts(
     waiting_counts: Any, top: Any, num_classes: Any, log_table: Any, work: Any
 ) -> Any:
@@ -287,7 +286,7 @@ def _take_counts(
     return whole, own
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _put_counts(waiting_counts: Any, top: Any, num_classes: Any, work: Any) -> None:
     """Class counts of the children, the left one on top."""
     for c in range(num_classes):
@@ -296,7 +295,7 @@ def _put_counts(waiting_counts: Any, top: Any, num_classes: Any, work: Any) -> N
         waiting_counts[top + 1, c] = left
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _in_bag(weight: Any, labels: Any, rows: Any, waiting_counts: Any) -> Any:
     """Lists and counts the samples that a bootstrap drew: how many."""
     drawn = 0
@@ -344,7 +343,7 @@ def _grow_tree(
         impurity = (log_table[whole] - own) / whole
         feature = -1
         if depth < max_depth and end - start > 1 and impurity > 1e-12:
-            _open_node(place, known, num_features)
+            open_node(place, known, num_features)
             state, best, feature, cut, following = _choose_cut(
                 bins,
                 cells,
@@ -364,14 +363,14 @@ def _grow_tree(
                 max_features,
                 work,
             )
-            known = _close_node(order, constants, place)
+            known = close_node(order, constants, place)
         if feature < 0:
             leaf = (number << (max_depth - depth)) - frequency.shape[1]
             for c in range(num_classes):
                 frequency[c, leaf] = work[_COUNTS, c] / whole
             continue
         split_feature[number] = feature
-        split_threshold[number] = _midpoint(
+        split_threshold[number] = midpoint(
             bin_values[feature, cut], bin_values[feature, following]
         )
         importance[feature] += best - (own - log_table[whole])
@@ -381,10 +380,10 @@ def _grow_tree(
             middle = _split_rows(rows, start, end, spare, bins, feature, cut)
         _put_counts(waiting_counts, waiting, num_classes, work)
         span = (start, middle, end)
-        waiting = _push_children(stack, waiting, span, depth, number, known)
+        waiting = push_children(stack, waiting, span, depth, number, known)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def grow_forest(
     bins: Any,
     bin_values: Any,
@@ -456,7 +455,7 @@ def grow_forest(
     return split_feature, split_threshold, frequency, importance
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _descend(
     values: Any,
     first: Any,
@@ -480,7 +479,7 @@ def _descend(
             nodes[i] = node + node + right
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def predict_forest(
     values: Any, split_feature: Any, split_threshold: Any, frequency: Any
 ) -> Any:
