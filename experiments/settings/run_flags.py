@@ -1,5 +1,6 @@
 """The flags that describe a run, and the config they make."""
 
+from collections.abc import Iterable
 from typing import Any, get_args
 
 from absl import flags
@@ -29,6 +30,57 @@ _HYPERPARAMETERS = {
     "klm_weight": "Weight of the kernel multiinformation (Tripod).",
     "nhp_weight": "Weight of the normalized Hessian penalty (Tripod).",
 }
+# Settings that the recipe has unless they are given, by the kind of their flag.
+_INTEGERS = {
+    "steps": "Training steps.",
+    "batch_size": "Images in a step, over all replicas.",
+    "image_size": "Side of the images.",
+    "num_latents": "Number of latents.",
+    "num_labels": "Labelled images, for supervised methods.",
+    "evaluate_every": "Steps between evaluations.",
+    "evaluation_size": "Images of an evaluation.",
+    "reconstruction_size": "Images of an evaluation that the PSNR sees.",
+    "dci_resamples": "Half samples behind the intervals of boosted DCI.",
+    "test_size": "Further images that trees and SAP are tested on.",
+    "log_every": "Steps between rows of the history.",
+}
+_NUMBERS = {
+    "width": "Multiplies the networks' channels.",
+    "psnr_threshold": "Least PSNR in dB of a reported checkpoint; 0 for none.",
+    "label_validation": "Share of the labels that is kept for validation.",
+    "train_fraction": "Share of the images that training sees, a fixed random part.",
+}
+_ENUMS = {
+    "network": "Networks.",
+    "psnr_variant": "PSNR that the threshold is for: uint8_overflow is that of "
+    "Tripod's code.",
+    "scored_as": "What is scored: auto is what the method's paper scores.",
+    "evaluation_sample": "Which images are scored: random ones, or the first of the "
+    "prepared files.",
+    "gap_loss": "Loss behind the straight-through gap; total adds the total "
+    "correlation.",
+    "select": "How the reported checkpoint is chosen.",
+    "metrics": "Final metrics; fast leaves out DCI, all adds what takes minutes.",
+    "protocol": "InfoMEC's protocol.",
+}
+# Options of networks and dataset, with an example.
+_OPTIONS = {
+    "encoder": "preserving_layers=0",
+    "decoder": "preserving_layers=0",
+    "dataset": "variant=toy",
+}
+_FOLDER = ("labels", "on_bad_image")
+# How a run is carried out, whatever its recipe.
+_CONDUCT = (
+    "strategy",
+    "jit",
+    "mixed_precision",
+    "deterministic",
+    "data_dir",
+    "checkpoint_seconds",
+    "threads",
+    "steps_per_call",
+)
 
 
 def define_run_flags(with_names: bool = True) -> None:
@@ -38,13 +90,7 @@ def define_run_flags(with_names: bool = True) -> None:
         with_names: Whether to define method, dataset and seed as single values.
     """
     if with_names:
-        flags.DEFINE_enum(
-            "method", "qlae", method_names(), f"What to train.{described_methods()}"
-        )
-        flags.DEFINE_enum(
-            "dataset", "mini_shapes3d", dataset_names(), "What to train on."
-        )
-        flags.DEFINE_integer("seed", 0, "Seed of weights, noise and data order.")
+        _define_names()
     flags.DEFINE_enum(
         "profile",
         "paper",
@@ -52,108 +98,45 @@ def define_run_flags(with_names: bool = True) -> None:
         "Recipe to start from: the papers' settings, or small images and networks that "
         "two cores train in minutes.",
     )
-    for name, text in (
-        ("steps", "Training steps."),
-        ("batch_size", "Images in a step, over all replicas."),
-        ("image_size", "Side of the images."),
-        ("num_latents", "Number of latents."),
-        ("num_labels", "Labelled images, for supervised methods."),
-        ("evaluate_every", "Steps between evaluations."),
-        ("evaluation_size", "Images of an evaluation."),
-        ("reconstruction_size", "Images of an evaluation that the PSNR sees."),
-        ("dci_resamples", "Half samples behind the intervals of boosted DCI."),
-        ("test_size", "Further images that trees and SAP are tested on."),
-        ("log_every", "Steps between rows of the history."),
-    ):
-        flags.DEFINE_integer(name, None, f"{text} Default: the recipe's.")
+    _define_recipe_flags()
+    define_scores_flag()
+    _define_conduct_flags()
+    _define_folder_flags()
+
+
+def _define_names() -> None:
     flags.DEFINE_enum(
-        "network", None, sorted(CHOICES["network"]), "Networks. Default: the recipe's."
+        "method", "qlae", method_names(), f"What to train.{described_methods()}"
     )
-    flags.DEFINE_float(
-        "width", None, "Multiplies the networks' channels. Default: the recipe's."
-    )
+    flags.DEFINE_enum("dataset", "mini_shapes3d", dataset_names(), "What to train on.")
+    flags.DEFINE_integer("seed", 0, "Seed of weights, noise and data order.")
+
+
+def _define_recipe_flags() -> None:
+    for name, text in _INTEGERS.items():
+        flags.DEFINE_integer(name, None, _or_recipes(text))
+    for name, text in _NUMBERS.items():
+        flags.DEFINE_float(name, None, _or_recipes(text))
+    for name, text in _ENUMS.items():
+        flags.DEFINE_enum(name, None, CHOICES[name], _or_recipes(text))
+    for name, text in _HYPERPARAMETERS.items():
+        flags.DEFINE_string(name, None, _or_recipes(text))
     flags.DEFINE_multi_string(
         "set",
         [],
         "Any hyperparameter of the method: --set=commit_weight=0.1 (--dry_run lists "
         "them)",
     )
-    for name, example in (
-        ("encoder", "preserving_layers=0"),
-        ("decoder", "preserving_layers=0"),
-        ("dataset", "variant=toy"),
-    ):
-        flags.DEFINE_multi_string(
-            f"{name}_option",
-            [],
-            f"An option of the {name}: --{name}_option={example}",
-        )
-    for name, text in _HYPERPARAMETERS.items():
-        flags.DEFINE_string(name, None, f"{text} Default: the recipe's.")
-    flags.DEFINE_float(
-        "psnr_threshold",
-        None,
-        "Least PSNR in dB of a reported checkpoint. Default: the recipe's; 0 for none.",
-    )
-    flags.DEFINE_enum(
-        "psnr_variant",
-        None,
-        CHOICES["psnr_variant"],
-        "PSNR that the threshold is for: uint8_overflow is that of Tripod's code. "
-        "Default: the recipe's.",
-    )
-    flags.DEFINE_float(
-        "label_validation",
-        None,
-        "Share of the labels that is kept for validation. Default: the recipe's.",
-    )
-    flags.DEFINE_float(
-        "train_fraction",
-        None,
-        "Share of the images that training sees, a fixed random part. Default: the "
-        "recipe's.",
-    )
-    flags.DEFINE_enum(
-        "scored_as",
-        None,
-        CHOICES["scored_as"],
-        "What is scored: auto is what the method's paper scores. Default: the "
-        "recipe's.",
-    )
-    flags.DEFINE_enum(
-        "evaluation_sample",
-        None,
-        CHOICES["evaluation_sample"],
-        "Which images are scored: random ones, or the first of the prepared files. "
-        "Default: the recipe's.",
-    )
-    flags.DEFINE_enum(
-        "gap_loss",
-        None,
-        CHOICES["gap_loss"],
-        "Loss behind the straight-through gap; total adds the total correlation. "
-        "Default: the recipe's.",
-    )
-    define_scores_flag()
-    flags.DEFINE_enum(
-        "select",
-        None,
-        CHOICES["select"],
-        "How the reported checkpoint is chosen. Default: the recipe's.",
-    )
-    flags.DEFINE_enum(
-        "metrics",
-        None,
-        CHOICES["metrics"],
-        "Final metrics; fast leaves out DCI, all adds what takes minutes. Default: the "
-        "recipe's.",
-    )
-    flags.DEFINE_enum(
-        "protocol",
-        None,
-        CHOICES["protocol"],
-        "InfoMEC's protocol. Default: the recipe's.",
-    )
+    for name, example in _OPTIONS.items():
+        text = f"An option of the {name}: --{name}_option={example}"
+        flags.DEFINE_multi_string(f"{name}_option", [], text)
+
+
+def _or_recipes(text: str) -> str:
+    return f"{text} Default: the recipe's."
+
+
+def _define_conduct_flags() -> None:
     flags.DEFINE_enum(
         "strategy", "none", CHOICES["strategy"], "tf.distribute strategy."
     )
@@ -174,6 +157,19 @@ def define_run_flags(with_names: bool = True) -> None:
         "Where prepared datasets are. Default: TFDS's. For --dataset=folder: the "
         "folder of images.",
     )
+    flags.DEFINE_float(
+        "checkpoint_seconds", 4.0, "Longest training time between checkpoints."
+    )
+    flags.DEFINE_integer("threads", 0, "Threads of TensorFlow; 0 for all cores.")
+    flags.DEFINE_integer(
+        "steps_per_call",
+        1,
+        "Steps in one compiled call, at most: more leave Python out between steps of "
+        "small networks, with the same result.",
+    )
+
+
+def _define_folder_flags() -> None:
     flags.DEFINE_string(
         "labels",
         None,
@@ -186,16 +182,6 @@ def define_run_flags(with_names: bool = True) -> None:
         ["error", "skip"],
         "For --dataset=folder: what to do with pictures that cannot be read. Default: "
         "error.",
-    )
-    flags.DEFINE_float(
-        "checkpoint_seconds", 4.0, "Longest training time between checkpoints."
-    )
-    flags.DEFINE_integer("threads", 0, "Threads of TensorFlow; 0 for all cores.")
-    flags.DEFINE_integer(
-        "steps_per_call",
-        1,
-        "Steps in one compiled call, at most: more leave Python out between steps of "
-        "small networks, with the same result.",
     )
 
 
@@ -280,57 +266,22 @@ def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     Args:
         values: absl's `FLAGS`.
     """
-    settings: dict[str, Any] = {}
-    for name in (
-        "steps",
-        "batch_size",
-        "image_size",
-        "num_latents",
-        "num_labels",
-        "evaluate_every",
-        "evaluation_size",
-        "reconstruction_size",
-        "test_size",
-        "dci_resamples",
-        "scored_as",
-        "evaluation_sample",
-        "gap_loss",
-        "label_validation",
-        "train_fraction",
-        "log_every",
-        "network",
-        "width",
-        "psnr_threshold",
-        "psnr_variant",
-        "select",
-        "metrics",
-        "scores",
-        "protocol",
-    ):
-        if getattr(values, name) is not None:
-            settings[name] = getattr(values, name)
+    settings = _given(values, (*_INTEGERS, *_NUMBERS, *_ENUMS, "scores"))
     if settings.get("psnr_threshold") == 0:
         settings["psnr_threshold"] = None
-    for name in ("encoder", "decoder", "dataset"):
-        given = getattr(values, f"{name}_option")
-        if given:
-            settings[f"{name}_options"] = dict(map(parse_assignment, given))
-    for name in ("labels", "on_bad_image"):
-        if getattr(values, name) is not None:
-            settings.setdefault("dataset_options", {})[name] = getattr(values, name)
-    for name in (
-        "strategy",
-        "jit",
-        "mixed_precision",
-        "deterministic",
-        "data_dir",
-        "checkpoint_seconds",
-        "threads",
-        "steps_per_call",
-    ):
-        settings[name] = getattr(values, name)
+    for name in _OPTIONS:
+        assignments = getattr(values, f"{name}_option")
+        if assignments:
+            settings[f"{name}_options"] = dict(map(parse_assignment, assignments))
+    if of_folder := _given(values, _FOLDER):
+        settings["dataset_options"] = settings.get("dataset_options", {}) | of_folder
+    settings |= {name: getattr(values, name) for name in _CONDUCT}
     hyperparameters = dict(map(parse_assignment, values.set))
-    for name in _HYPERPARAMETERS:
-        if getattr(values, name) is not None:
-            hyperparameters[name] = parse_value(getattr(values, name))
-    return settings, hyperparameters
+    texts = _given(values, _HYPERPARAMETERS)
+    return settings, hyperparameters | {n: parse_value(t) for n, t in texts.items()}
+
+
+def _given(values: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Values of those flags that are not left to the recipe."""
+    found = {name: getattr(values, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}

@@ -4,6 +4,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -118,64 +119,22 @@ def evaluate(
     """
     names = _resolve(metrics, images, reconstructions)
     sample = Sample(sources, latents)
-    if sample.size < _FEWEST_SAMPLES:
-        raise ValueError(
-            f"`evaluate` needs at least {_FEWEST_SAMPLES} samples, to train on some "
-            f"and test on others; received {sample.size}. 10,000 are usual."
-        )
-    if not 0 <= test_samples <= sample.size - _FEWEST_SAMPLES:
-        raise ValueError(
-            f"`test_samples` must leave at least {_FEWEST_SAMPLES} of {sample.size} "
-            f"samples; received {test_samples}."
-        )
+    _check_sizes(sample.size, test_samples)
     part = sample
     if test_samples:
         part = sample.rows(np.arange(sample.size - test_samples))
     scorer = make_scorer(protocol, discrete_latents, seed, verbose)
-
-    def plan(name: str) -> Bootstrap | int | None:
-        given = bootstrap.get(name) if isinstance(bootstrap, Mapping) else bootstrap
-        if verbose or given is None:
-            return given
-        made = Bootstrap(given) if isinstance(given, int) else given
-        return dataclasses.replace(made, verbose=False)
-
-    def efficiency(name: str, estimator: str) -> MetricResult:
-        sizes = default_plan((estimator,), sample.size, seed)
-        return sample_efficiency_of(sample, sizes, plan(name), verbose)
-
-    def trees(name: str, estimator: str) -> MetricResult:
-        tests = test_samples or None
-        return dci_of(sample, estimator, tests, seed, plan(name), verbose)
-
-    def gap_of_predictions() -> MetricResult:
-        share = {"test_size": test_samples / sample.size} if test_samples else {}
-        return sap_of(sample, seed=seed, bootstrap=plan("sap"), **share)
-
-    compute: dict[str, Callable[[], MetricResult]] = {
-        "infomec": lambda: infomec_of(part, scorer, plan("infomec")),
-        "mig": lambda: mig_of(part, num_bins, None, plan("mig")),
-        "modularity": lambda: modularity_of(part, num_bins, "zero", plan("modularity")),
-        "sap": gap_of_predictions,
-        "mcc": lambda: mcc(part.sources, part.latents, bootstrap=plan("mcc")),
-        "sample_efficiency": lambda: efficiency(
-            "sample_efficiency", "logistic_regression"
-        ),
-        "dci": lambda: trees("dci", "random_forest"),
-        "dci_gradient_boosting": lambda: trees(
-            "dci_gradient_boosting", "gradient_boosting"
-        ),
-        "dci_lightgbm": lambda: trees("dci_lightgbm", "lightgbm"),
-        "sample_efficiency_gradient_boosting": lambda: efficiency(
-            "sample_efficiency_gradient_boosting", "gradient_boosting"
-        ),
-        "psnr": lambda: _psnr(images, reconstructions, plan("psnr")),
+    task = _Task(sample, part, test_samples, num_bins, seed, bootstrap, verbose)
+    compute: dict[str, Callable[[str], MetricResult]] = {
+        **task.metrics(),
+        "infomec": lambda name: infomec_of(part, scorer, task.resamples(name)),
+        "psnr": lambda name: _psnr(images, reconstructions, task.resamples(name)),
     }
     results: dict[str, MetricResult] = {}
     seconds: dict[str, float] = {}
     for name in names:
         start = time.perf_counter()
-        results[name] = compute[name]()
+        results[name] = compute[name](name)
         seconds[name] = time.perf_counter() - start
     settings = {
         "protocol": protocol,
@@ -184,15 +143,99 @@ def evaluate(
         "test_samples": test_samples,
         **sample.shape_settings,
     }
+    notes = [note for result in results.values() for note in result.notes]
     return EvaluationResult(
         results=results,
         seconds=seconds,
         settings=settings,
         intervals=_intervals(results),
-        notes=tuple(
-            dict.fromkeys(note for result in results.values() for note in result.notes)
-        ),
+        notes=tuple(dict.fromkeys(notes)),
     )
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What the metrics of one evaluation share.
+
+    Attributes:
+        sample: All samples.
+        part: Those that are not kept for tests.
+        test_samples: See `evaluate`, as are the others.
+    """
+
+    sample: Sample
+    part: Sample
+    test_samples: int
+    num_bins: int | None
+    seed: int
+    bootstrap: Bootstrap | int | Mapping[str, Bootstrap | int] | None
+    verbose: bool
+
+    def metrics(self) -> dict[str, Callable[[str], MetricResult]]:
+        """By name, what computes a metric of that name from the sample alone."""
+        return {
+            "mig": self._mig,
+            "modularity": self._modularity,
+            "sap": self._sap,
+            "mcc": self._mcc,
+            "sample_efficiency": partial(self._efficiency, "logistic_regression"),
+            "sample_efficiency_gradient_boosting": partial(
+                self._efficiency, "gradient_boosting"
+            ),
+            "dci": partial(self._trees, "random_forest"),
+            "dci_gradient_boosting": partial(self._trees, "gradient_boosting"),
+            "dci_lightgbm": partial(self._trees, "lightgbm"),
+        }
+
+    def resamples(self, name: str) -> Bootstrap | int | None:
+        """What the intervals of a metric are made by."""
+        given = self.bootstrap
+        if isinstance(given, Mapping):
+            given = given.get(name)
+        if self.verbose or given is None:
+            return given
+        made = Bootstrap(given) if isinstance(given, int) else given
+        return dataclasses.replace(made, verbose=False)
+
+    def _mig(self, name: str) -> MetricResult:
+        return mig_of(self.part, self.num_bins, None, self.resamples(name))
+
+    def _modularity(self, name: str) -> MetricResult:
+        return modularity_of(self.part, self.num_bins, "zero", self.resamples(name))
+
+    def _mcc(self, name: str) -> MetricResult:
+        part = self.part
+        return mcc(part.sources, part.latents, bootstrap=self.resamples(name))
+
+    def _sap(self, name: str) -> MetricResult:
+        share = {}
+        if self.test_samples:
+            share["test_size"] = self.test_samples / self.sample.size
+        return sap_of(
+            self.sample, seed=self.seed, bootstrap=self.resamples(name), **share
+        )
+
+    def _efficiency(self, estimator: str, name: str) -> MetricResult:
+        sizes = default_plan((estimator,), self.sample.size, self.seed)
+        resamples = self.resamples(name)
+        return sample_efficiency_of(self.sample, sizes, resamples, self.verbose)
+
+    def _trees(self, estimator: str, name: str) -> MetricResult:
+        tests, resamples = self.test_samples or None, self.resamples(name)
+        return dci_of(self.sample, estimator, tests, self.seed, resamples, self.verbose)
+
+
+def _check_sizes(samples: int, test_samples: int) -> None:
+    if samples < _FEWEST_SAMPLES:
+        raise ValueError(
+            f"`evaluate` needs at least {_FEWEST_SAMPLES} samples, to train on some "
+            f"and test on others; received {samples}. 10,000 are usual."
+        )
+    if not 0 <= test_samples <= samples - _FEWEST_SAMPLES:
+        raise ValueError(
+            f"`test_samples` must leave at least {_FEWEST_SAMPLES} of {samples} "
+            f"samples; received {test_samples}."
+        )
 
 
 def _resolve(
