@@ -28,7 +28,7 @@ from a fresh clone. `--finished` trains nothing and writes the record of what is
 
 import argparse
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -370,10 +370,13 @@ def plan_rows(
 
 def table(groups: Mapping[str, Mapping[str, Any]]) -> str:
     """Rows by InfoM, best first, with the interquartile mean of InfoM beside."""
-    ordered = sorted(
-        groups.values(), key=lambda g: -g["scores"]["infomec/modularity"]["mean"]
-    )
+    ordered = by_modularity(groups.values())
     return score_table(ordered, COLUMNS, {"InfoM, IQM": middle_modularity})
+
+
+def by_modularity(groups: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Groups by their mean InfoM, best first."""
+    return sorted(groups, key=lambda g: -g["scores"]["infomec/modularity"]["mean"])
 
 
 def middle_modularity(group: Mapping[str, Any]) -> str:

@@ -2,11 +2,13 @@
 
     python -m studies.tables
 
-reads `studies/results/*.json` and writes `docs/results.md`; a test compares the two.
+reads `studies/results/*.json` and writes `docs/results.md` and the table of README's
+results; a test compares them.
 """
 
 import functools
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,12 +18,13 @@ from typing import Any
 from experiments.reporting.summary import format_table
 from studies.claims import judge, load_claims
 from studies.common import ROOT, as_text, score_table
-from studies.leaderboard import LONG, SHORT, Regime, table
+from studies.leaderboard import COLUMNS, LONG, SHORT, Regime, by_modularity, table
 from studies.self_sizing import sizing_table
 from studies.vector_quantizers import vector_table
 
 RESULTS = ROOT / "studies" / "results"
 PAGE = ROOT / "docs" / "results.md"
+README = ROOT / "README.md"
 Record = Mapping[str, Any]
 
 _CIRCLES = {
@@ -40,6 +43,16 @@ _DSPRITES = {
     "udr/udr": "UDR",
     "psnr/psnr": "PSNR (dB)",
 }
+_README = {
+    score: heading
+    for score, heading in COLUMNS.items()
+    if score not in ("dci/completeness", "dci/informativeness")
+}
+# What stands between these lines of README is written by this module.
+_WRITTEN = re.compile(
+    r"(?<=<!-- python -m studies.tables -->\n\n).*?(?=\n\n<!-- end of the table -->)",
+    re.DOTALL,
+)
 
 
 def _percent(value: Record) -> str:
@@ -332,9 +345,43 @@ def page(folder: Path = RESULTS) -> str:
     return "\n\n".join([head, claims_overview(records), *found.values()]) + "\n"
 
 
+def readme_table(record: Record) -> str:
+    """The leaderboard's rows by InfoM, in the few columns that README has.
+
+    Args:
+        record: Record of the long regime.
+    """
+    ordered = by_modularity(record["groups"])
+    return score_table(ordered, _README, {"min of one core a run": _minutes_a_run})
+
+
+def _minutes_a_run(group: Record) -> str:
+    seconds = [run["cpu_seconds"] for run in group["runs"]]
+    return f"{sum(seconds) / len(seconds) / 60:.0f}"
+
+
+def readme(text: str, folder: Path = RESULTS) -> str:
+    """README's text with the table of the record there is now.
+
+    Args:
+        text: README as it stands.
+        folder: Folder of the records.
+
+    Raises:
+        ValueError: If README has no place for the table, or several.
+    """
+    record = json.loads((folder / f"{LONG.name}.json").read_text("utf-8"))
+    table_text = readme_table(record)
+    written, places = _WRITTEN.subn(lambda _: table_text, text)
+    if places != 1:
+        raise ValueError(f"README has {places} places for the leaderboard's table.")
+    return written
+
+
 def main() -> None:
     PAGE.write_text(page(), encoding="utf-8")
-    print(f"Written: {PAGE}")
+    README.write_text(readme(README.read_text("utf-8")), encoding="utf-8")
+    print(f"Written: {PAGE} and the table of {README}")
 
 
 if __name__ == "__main__":

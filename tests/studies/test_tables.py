@@ -17,6 +17,44 @@ def test_page_is_that_of_the_committed_records():
     assert tables.PAGE.read_text(encoding="utf-8") == tables.page()
 
 
+@pytest.mark.skipif(
+    tables.LONG.name not in RECORDS, reason="the leaderboard's record is not here"
+)
+class TestReadme:
+    text = tables.README.read_text(encoding="utf-8")
+
+    def test_its_table_is_that_of_the_record(self):
+        assert self.text == tables.readme(self.text)
+
+    def test_differences_it_tells_are_on_the_page_of_results(self):
+        results = self.text.partition("\n## Results\n")[2].partition("\n## ")[0]
+        told = re.findall(r"[+-]\d\.\d\d ± \d\.\d\d", results)
+        assert told
+        page = tables.page()
+        assert [text for text in told if text not in page] == []
+
+    def test_a_readme_without_a_place_is_refused(self):
+        with pytest.raises(ValueError, match="0 places"):
+            tables.readme("# Another")
+
+
+def test_readmes_table_is_best_first_with_minutes_a_run():
+    def group(label, modularity, *seconds):
+        spread = {"mean": modularity, "half_width": 0.05, "count": 2}
+        runs = [{"cpu_seconds": value} for value in seconds]
+        return {
+            "label": label,
+            "runs": runs,
+            "scores": {"infomec/modularity": spread},
+        }
+
+    groups = [group("AE", 0.4, 600, 720), group("QLAE", 0.8, 1200, 1260)]
+    first, second = tables.readme_table({"groups": groups}).splitlines()[2:]
+    cells = [cell.strip() for cell in first.strip("|").split("|")]
+    assert cells == ["QLAE", "2", "0.80 ± 0.05", "", "", "", "", "20"]
+    assert second.startswith("| AE ") and second.strip("| ").endswith("11")
+
+
 @pytest.mark.parametrize("name", sorted(RECORDS))
 def test_every_group_of_a_record_has_a_row(name):
     record = json.loads(RECORDS[name].read_text())
