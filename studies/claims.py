@@ -31,7 +31,7 @@ class Claim:
         direction: `"above"` or `"below"`: where the first should be.
         least: The least difference that counts.
         needs: Scores that both rows must reach on average for the claim to be decided.
-        seeds: How many seeds both rows must have for the claim to be decided.
+        seeds: The seeds that decide it, all of them; None: those that both rows have.
 
     Example:
 
@@ -50,7 +50,7 @@ class Claim:
     direction: Literal["above", "below"]
     least: float
     needs: Mapping[str, float] = field(default_factory=dict)
-    seeds: int = 2
+    seeds: tuple[int, ...] | None = None
 
     @property
     def text(self) -> str:
@@ -73,16 +73,32 @@ def load_claims(study: str | None = None, file: Path = FILE) -> list[Claim]:
     """
     frozen = json.loads(file.read_text("utf-8"))
     return [
-        Claim(**row, seeds=len(frozen["seeds"][row["study"]]))
+        Claim(**row, seeds=tuple(frozen["seeds"][row["study"]]))
         for row in frozen["claims"]
         if study in (None, row["study"])
     ]
 
 
+def frozen_seeds(study: str, file: Path = FILE) -> tuple[int, ...]:
+    """The seeds that a study was frozen with.
+
+    Args:
+        study: Name of the study.
+        file: The frozen claims.
+
+    Example:
+
+    ```python
+    frozen_seeds("second_dataset")  # (0, 1, 2)
+    ```
+    """
+    return tuple(json.loads(file.read_text("utf-8"))["seeds"][study])
+
+
 def judge(
     claims: Sequence[Claim], groups: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The verdict on every claim whose two rows are there.
+    """The verdict on every claim whose two rows have runs that may decide it.
 
     Args:
         claims: The claims.
@@ -92,14 +108,14 @@ def judge(
         Claim, difference, interval, how likely a run of the first row is ahead of one
         of the second, verdict, and how many seeds would decide it.
     """
-    return [
-        _judge(claim, groups[claim.first], groups[claim.second])
-        for claim in claims
-        if claim.first in groups
-        and claim.second in groups
-        and claim.score in groups[claim.first]["scores"]
-        and claim.score in groups[claim.second]["scores"]
-    ]
+    found = []
+    for claim in claims:
+        labels = (claim.first, claim.second)
+        if all(x in groups and claim.score in groups[x]["scores"] for x in labels):
+            first, second = (_deciding(groups[x], claim) for x in labels)
+            if _seeds(first) & _seeds(second):
+                found.append(_judge(claim, first, second))
+    return found
 
 
 def verdict(
@@ -164,6 +180,16 @@ def _seeds(group: Mapping[str, Any]) -> set[int]:
     return {row["seed"] for row in group["runs"]}
 
 
+def _deciding(group: Mapping[str, Any], claim: Claim) -> dict[str, Any]:
+    """The group without runs of seeds that the claim was not frozen with."""
+    runs = [
+        row
+        for row in group["runs"]
+        if claim.seeds is None or row["seed"] in claim.seeds
+    ]
+    return {**group, "runs": runs}
+
+
 def _judge(
     claim: Claim, first: Mapping[str, Any], second: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -181,8 +207,8 @@ def _judge(
         for group, other in ((first, second), (second, first))
         if (absent := len(_seeds(other) - _seeds(group)))
     ]
-    if gap["count"] < claim.seeds:
-        missed.append(f"{gap['count']} of {claim.seeds} seeds so far")
+    if claim.seeds is not None and gap["count"] < len(claim.seeds):
+        missed.append(f"{gap['count']} of {len(claim.seeds)} seeds so far")
     found = verdict(mean, half, claim.least, not missed)
     decided = found != "undecided" or missed or half is None
     deviation = 0.0 if half is None else gap["standard_error"] * gap["count"] ** 0.5

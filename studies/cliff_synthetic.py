@@ -40,7 +40,7 @@ from experiments.reporting.summary import FinishedRun
 from experiments.storage.files import read_json, write_json
 from experiments.storage.run_directory import RunDirectory
 from experiments.sweeps.plan import Trial, plan_sweep
-from studies.claims import judge, load_claims
+from studies.claims import frozen_seeds, judge, load_claims
 from studies.common import (
     QUICK,
     Study,
@@ -52,7 +52,7 @@ from studies.common import (
     summarise,
 )
 
-SEEDS = range(10)
+SEEDS = frozen_seeds("cliff_synthetic")
 PAPER = {
     "Cliff": {"mcc": 0.941, "standard_error": 0.009},
     "IOSS": {"mcc": 0.916, "standard_error": 0.008},

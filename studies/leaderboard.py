@@ -38,7 +38,7 @@ from experiments.settings.config import resolve
 from experiments.settings.recipes_cpu import CPU_PSNR_THRESHOLDS
 from experiments.storage.files import read_json
 from experiments.sweeps.plan import Trial, plan_sweep
-from studies.claims import Claim, judge, load_claims
+from studies.claims import Claim, frozen_seeds, judge, load_claims
 from studies.common import Study, renamed, score_table, summarise
 from studies.leaderboard_entries import ENTRIES, SHORT_ENTRIES, Entry
 from studies.leaderboard_pictures import draw_matrices, draw_scores
@@ -106,7 +106,7 @@ LONG = Regime(
     "leaderboard",
     steps=12_000,
     batch_share=1.0,
-    seeds=(0, 1, 2, 3, 4),
+    seeds=frozen_seeds("leaderboard"),
     entries=ENTRIES,
     claims=tuple(load_claims("leaderboard")),
     steps_per_call=10,

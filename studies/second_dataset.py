@@ -14,7 +14,7 @@ from typing import Any
 
 from experiments.storage.files import read_json
 from experiments.sweeps.plan import Trial
-from studies.claims import judge, load_claims
+from studies.claims import frozen_seeds, judge, load_claims
 from studies.common import Study, StudySkippedError, summarise
 from studies.dsprites import PREPARED, add_file, find_file
 from studies.leaderboard import LONG, final_settings, plan_entry, table
@@ -23,7 +23,7 @@ from studies.leaderboard_pictures import draw_matrices, draw_scores
 NAME = "second_dataset"
 DATASET = "dsprites"
 ROWS = ("AE", "beta-VAE", "VQ-VAE", "QLAE, ten values", "Tripod")
-SEEDS = (0, 1, 2)
+SEEDS = frozen_seeds(NAME)
 
 
 def chosen_weights(record: Path) -> dict[str, float]:

@@ -19,6 +19,7 @@ from experiments.reporting.summary import format_table
 from studies.claims import judge, load_claims
 from studies.common import ROOT, as_text, score_table
 from studies.leaderboard import COLUMNS, LONG, SHORT, Regime, by_modularity, table
+from studies.rank_claims import judge_ranks, load_rank_claims
 from studies.self_sizing import sizing_table
 from studies.vector_quantizers import vector_table
 
@@ -132,11 +133,14 @@ def balls_table(record: Record) -> str:
             ]
         )
     heads = ["method", "runs", "MCC (%)", "paper (%)", "PSNR (dB)", "s of a core a run"]
-    return (
-        format_table(heads, rows)
-        + "\n\nPSNR of the mean image: "
-        + f"{findings['psnr_of_the_mean']:.1f} dB. MCC with standard errors."
-    )
+    mean = f"{findings['psnr_of_the_mean']:.1f} dB. MCC with standard errors."
+    parts = [format_table(heads, rows), f"PSNR of the mean image: {mean}"]
+    return "\n\n".join([*parts, claims_of(record)])
+
+
+def circles_table(record: Record) -> str:
+    """Angles and scores, and the claims."""
+    return f"{score_table(record['groups'], _CIRCLES)}\n\n{claims_of(record)}"
 
 
 def dsprites_table(record: Record) -> str:
@@ -215,7 +219,8 @@ def second_dataset_table(record: Record) -> str:
 def claims_of(record: Record) -> str:
     """The frozen claims of a record's study, decided by its runs."""
     groups = {group["label"]: group for group in record["groups"]}
-    return claims_table(judge(load_claims(record["study"]), groups))
+    found = judge(load_claims(record["study"]), groups)
+    return claims_table(found) if found else "No claim has been frozen for these seeds."
 
 
 def claims_table(claims: Sequence[Record]) -> str:
@@ -252,13 +257,32 @@ def claims_overview(records: Mapping[str, Record]) -> str:
             cells = [gap, _verdict(found[0])]
         score = claim.score.partition("/")[2]
         rows.append([claim.paper, claim.where, claim.text, score, claim.study, *cells])
+    rows += _rank_rows(records)
     verdicts = Counter(row[-1].partition(" (")[0] for row in rows)
     counts = ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
-    heads = ["paper", "where", "claim", "score", "study", "difference", "verdict"]
+    heads = ["paper", "where", "claim", "score", "study"]
+    table_text = format_table([*heads, "difference or correlation", "verdict"], rows)
     return (
         f"## Claims\n\n{len(rows)} claims, frozen in `studies/claims.json` before "
-        f"their runs: {counts}.\n\n{format_table(heads, rows)}"
+        f"their runs: {counts}.\n\n{table_text}"
     )
+
+
+def _rank_rows(records: Mapping[str, Record]) -> list[list[str]]:
+    """A row of the overview for each frozen rank claim, run or not."""
+    rows = []
+    for claim in load_rank_claims():
+        groups = records.get(claim.study, {"groups": []})["groups"]
+        cells = ["", "not run"]
+        for found in judge_ranks([claim], groups):
+            cells = [f"{found['correlation']:+.2f}", found["verdict"]]
+            if found["low"] is not None:
+                cells[0] += f" [{found['low']:+.2f}, {found['high']:+.2f}]"
+            if found["runs"] < claim.runs:
+                cells[1] += f" ({found['runs']} of {claim.runs} runs so far)"
+        score = claim.score.partition("/")[2]
+        rows.append([claim.paper, claim.where, claim.text, score, claim.study, *cells])
+    return rows
 
 
 def _verdict(claim: Record) -> str:
@@ -298,7 +322,7 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "dsprites": dsprites_table,
     "penalty_noise": penalty_noise_table,
     "vector_quantizers": vector_table,
-    "circles": lambda record: score_table(record["groups"], _CIRCLES),
+    "circles": circles_table,
 }
 
 

@@ -127,9 +127,12 @@ def test_a_row_with_a_diverged_seed_decides_nothing():
 
 def test_a_claim_waits_for_the_seeds_it_was_frozen_with():
     values = [0.9, 0.91, 0.92], [0.2, 0.22, 0.21]
-    early = judged(*values, claim(seeds=5))
+    early = judged(*values, claim(seeds=tuple(range(5))))
     assert early["verdict"] == "undecided"
     assert early["missed"] == ["3 of 5 seeds so far"]
-    assert judged(*values, claim(seeds=3))["verdict"] == "confirmed"
-    seeds = {c.study: c.seeds for c in load_claims()}
+    assert judged(*values, claim(seeds=(0, 1, 2)))["verdict"] == "confirmed"
+    other = claim(seeds=(7, 8, 9))  # none of the runs there are may decide it
+    groups = {"A": group("A", values[0]), "B": group("B", values[1])}
+    assert judge([other], groups) == []
+    seeds = {c.study: len(c.seeds) for c in load_claims()}
     assert (seeds["leaderboard"], seeds["cliff_synthetic"]) == (5, 10)

@@ -213,9 +213,9 @@ def test_circles(tmp_path, monkeypatch):
 def test_balls(tmp_path, monkeypatch):
     record = run_twice(balls, tmp_path, monkeypatch)
     labels = [group["label"] for group in record["groups"]]
-    assert labels == ["Cliff", "IOSS", "HFS", "additive"]
+    assert labels == ["Cliff", "IOSS", "HFS", "additive", "AE"]
     for group in record["groups"]:
-        assert [row["seed"] for row in group["runs"]] == [0, 1]
+        assert [row["seed"] for row in group["runs"]] == [3, 4]
         assert 0 <= group["scores"]["mcc/mcc"]["mean"] <= 1
     assert 5 < record["findings"]["psnr_of_the_mean"] < 30
 
@@ -231,8 +231,10 @@ def test_balls_have_one_budget():
     networks = {label: config.network for label, config in configs.items()}
     assert networks.pop("additive") == "locatello_additive"
     assert set(networks.values()) == {"locatello"}
-    for label in networks:
+    for label in set(networks) - {"AE"}:
         assert configs[label].hyperparameters["beta"] is None  # no VAE
+    plain = configs["AE"].hyperparameters
+    assert plain == {k: configs["Cliff"].hyperparameters[k] for k in plain}
 
 
 @pytest.fixture
@@ -441,7 +443,8 @@ def test_rows_of_claims_have_five_seeds_and_others_three():
         for entry in ENTRIES
     }
     assert seeds["AE"] == seeds["QLAE, ten values"] == [0, 1, 2, 3, 4]
-    assert seeds["Cliff"] == seeds["QLAE, four values"] == [0, 1, 2]
+    assert seeds["Cliff"] == seeds["dVAE"] == [0, 1, 2, 3, 4]
+    assert seeds["QLAE, four values"] == [0, 1, 2]
 
 
 def made_run(modularity, psnr):

@@ -8,6 +8,7 @@ import pytest
 from studies import tables
 from studies.claims import load_claims
 from studies.common import score_table
+from studies.rank_claims import load_rank_claims
 
 RECORDS = {path.stem: path for path in tables.RESULTS.glob("*.json")}
 
@@ -117,12 +118,25 @@ def test_the_overview_has_every_claim():
     groups = [group("AE", [0.4, 0.5, 0.5, 0.4, 0.4]), ten]
     text = tables.claims_overview({"leaderboard": {"groups": groups}})
     lines = text.splitlines()
-    assert lines[2].endswith(f"{len(load_claims()) - 1} not run, 1 confirmed.")
+    others = len(load_claims()) - 1 + len(load_rank_claims())
+    assert lines[2].endswith(f"{others} not run, 1 confirmed.")
     (line,) = (x for x in lines if "QLAE, ten values above AE" in x and "0.36" in x)
     # Differences 0.4, 0.4, 0.3, 0.5, 0.4: standard error 0.0316, t(4) = 2.776.
-    assert "| +0.40 ± 0.09 | confirmed " in line
+    assert re.search(r"\| \+0.40 ± 0.09 +\| confirmed +\|", line)
     (line,) = (x for x in lines if "Cliff above IOSS" in x)
-    assert line.endswith("| not run   |")
+    assert re.search(r"\| not run +\|$", line)
+
+
+def test_the_overview_has_every_rank_claim():
+    scores = [(0.1, 0.5), (0.2, 0.6), (0.3, 0.3), (0.4, 0.2), (0.5, 0.1)]
+    names = "straight_through_gap/gap", "mig/mig"
+    runs = [{"scores": dict(zip(names, pair, strict=True))} for pair in scores]
+    group = {"label": "D-VAE", "runs": runs, "scores": {}}
+    text = tables.claims_overview({"dsprites": {"groups": [group]}})
+    (line,) = (x for x in text.splitlines() if "most vital for MIG" in x)
+    # Ranks 4, 5, 3, 2, 1: correlation -0.9; atanh and 1.96 sqrt(1.405 / 2).
+    assert "| -0.90 [-1.00, +0.17] " in line
+    assert "undecided (5 of 20 runs so far)" in line
 
 
 def test_balls_beside_the_paper():
@@ -134,7 +148,8 @@ def test_balls_beside_the_paper():
 
     paper = {"Cliff": {"mcc": 0.5206, "standard_error": 0.04}}
     findings = {"paper": paper, "psnr_of_the_mean": 14.64}
-    record = {"groups": [group("Cliff"), group("HFS")], "findings": findings}
+    record = {"study": "balls", "groups": [group("Cliff"), group("HFS")]}
+    record["findings"] = findings
     text = tables.balls_table(record)
     assert re.search(
         r"\| Cliff +\| 2 +\| 50.0 ± 1.0 \| 52.1 ± 4.0 \| .*\| 15 +\|", text
