@@ -376,7 +376,10 @@ def readme_table(record: Record) -> str:
         record: Record of the long regime.
     """
     ordered = by_modularity(record["groups"])
-    return score_table(ordered, _README, {"min of one core a run": _minutes_a_run})
+    rows = score_table(ordered, _README, {"min of one core a run": _minutes_a_run})
+    seconds = [run["cpu_seconds"] for group in ordered for run in group["runs"]]
+    hours = f"{sum(seconds) / 3600:.1f} hours of one core"
+    return f"{rows}\n\nAll {len(seconds)} runs took {hours}."
 
 
 def _minutes_a_run(group: Record) -> str:

@@ -50,10 +50,11 @@ def test_readmes_table_is_best_first_with_minutes_a_run():
         }
 
     groups = [group("AE", 0.4, 600, 720), group("QLAE", 0.8, 1200, 1260)]
-    first, second = tables.readme_table({"groups": groups}).splitlines()[2:]
+    _, _, first, second, _, last = tables.readme_table({"groups": groups}).splitlines()
     cells = [cell.strip() for cell in first.strip("|").split("|")]
     assert cells == ["QLAE", "2", "0.80 ± 0.05", "", "", "", "", "20"]
     assert second.startswith("| AE ") and second.strip("| ").endswith("11")
+    assert last == "All 4 runs took 1.1 hours of one core."  # 3,780 seconds
 
 
 @pytest.mark.parametrize("name", sorted(RECORDS))
