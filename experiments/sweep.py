@@ -30,6 +30,7 @@ from experiments.settings.run_flags import (
     define_run_flags,
     described_methods,
     list_of_rows,
+    options_from_flags,
     row_from_flags,
     settings_from_flags,
 )
@@ -89,6 +90,7 @@ def main(arguments: Sequence[str]) -> int | None:
         profile=profile,
         settings=settings,
         hyperparameters=hyperparameters,
+        options=options_from_flags(FLAGS),
     )
     check_engine(FLAGS.engine, FLAGS.workers, FLAGS.strategy)
     root = Path(FLAGS.workdir)

@@ -20,6 +20,7 @@ from experiments.settings.run_flags import (
     define_reproduce_flags,
     define_run_flags,
     list_of_rows,
+    options_from_flags,
     recipe_from_flags,
     settings_from_flags,
 )
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str]) -> int | None:
         seed=FLAGS.seed,
         settings=settings,
         hyperparameters=hyperparameters,
+        options=options_from_flags(FLAGS),
     )
     if FLAGS.dry_run:
         print(json.dumps(config.to_dict(), indent=2))

@@ -31,6 +31,8 @@ _NOT_COMPARED = (
     "hyperparameters",
     *OPERATIONAL,
 )
+# Options of a dataset that say where its files are.
+_PLACES = ("manual_dir", "file")
 
 
 @dataclass(frozen=True)
@@ -257,7 +259,8 @@ def _compared(config: RunConfig) -> dict[str, Any]:
         del kept["evaluate_every"]  # nothing is chosen by it
     for part in ("encoder", "decoder", "dataset"):
         for name, value in kept.pop(f"{part}_options").items():
-            kept[f"{part}_option {name}"] = value
+            if name not in _PLACES:
+                kept[f"{part}_option {name}"] = value
     return {**kept, **{k: v for k, v in hyperparameters.items() if v is not None}}
 
 

@@ -129,6 +129,8 @@ def _pool(run: FinishedRun) -> tuple[str, str]:
     config = run.config
     options = json.dumps(config.dataset_options, sort_keys=True)
     dataset = config.dataset if options == "{}" else f"{config.dataset} {options}"
+    if config.dataset_info.own_images:
+        dataset += f" in {config.data_dir}"
     kind = config.hyperparameters.get("reconstruction", "none")
     reduction = config.hyperparameters.get("reduction", "")
     size = f"{config.image_size}x{config.image_size}"

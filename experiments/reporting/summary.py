@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from experiments.reporting.comparison import Comparison, compare_with_papers
-from experiments.settings.config import OPERATIONAL, RunConfig
+from experiments.settings.config import RunConfig
 from experiments.settings.scores import COLUMNS
 from experiments.storage.run_directory import RunDirectory
 from models import METHODS
 from qlayers import datasets
 from qlayers.files import DamagedFileError
 
-# Runs that differ in these alone belong together: where the settings come from, or what
-# does not change the result.
-_NO_SETTING = ("seed", "profile", *OPERATIONAL)
+# Runs that differ in these alone belong together: the seed, and where the settings come
+# from.
+_NO_SETTING = ("seed", "profile")
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,20 @@ class FinishedRun:
     path: Path
     config: RunConfig
     metrics: dict[str, Any]
+
+    @property
+    def protocol(self) -> str:
+        """The protocol that InfoMEC was taken with, by training or a later command."""
+        settings = self.metrics.get("settings", {})
+        return settings.get("protocol") or self.config.protocol
+
+    def settings(self) -> dict[str, Any]:
+        """What decides the scores, but for the seed; hyperparameters by their names."""
+        values = {**self.config.deciding(), "protocol": self.protocol}
+        for name in _NO_SETTING:
+            del values[name]
+        hyperparameters = values.pop("hyperparameters")
+        return {**values, **hyperparameters}
 
 
 @dataclass(frozen=True)
@@ -64,7 +78,9 @@ class Group:
 
     Attributes:
         label: Method, and what distinguishes it from other groups of the method.
-        runs: The runs, by seed.
+        runs: The runs, by seed, one of each.
+        repeated: Further runs of these seeds, which are not counted: the same seed
+            again is no new evidence.
         scores: Interval of each score.
         papers: What the papers print for the method and dataset, each with what keeps
             it apart.
@@ -74,6 +90,7 @@ class Group:
     runs: tuple[FinishedRun, ...]
     scores: dict[str, Interval]
     papers: tuple[Comparison, ...]
+    repeated: tuple[FinishedRun, ...] = ()
 
     @property
     def dataset(self) -> str:
@@ -100,17 +117,22 @@ def passes_filter(metrics: dict[str, Any]) -> bool | None:
 
 
 def find_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], list[Path]]:
-    """Finished and unfinished runs in folders, however deep.
+    """Finished and unfinished runs in folders, however deep, each once.
 
     Args:
         folders: Folders of runs or of sweeps.
     """
     finished, unfinished = [], []
+    seen: set[Path] = set()
     for root in folders:
         root = Path(root)
         if not root.is_dir():
             raise ValueError(f"There is no folder {root}.")
         for file in sorted(root.rglob("config.json")):
+            place = file.parent.resolve()
+            if place in seen:  # one folder lies in another, or is named twice
+                continue
+            seen.add(place)
             try:
                 finished.append(load_run(file.parent))
             except (ValueError, OSError):  # not finished, damaged or just deleted
@@ -185,10 +207,8 @@ def group_runs(runs: Sequence[FinishedRun]) -> list[Group]:
     """Groups runs that differ in their seed alone."""
     groups: dict[str, list[FinishedRun]] = {}
     for run in runs:
-        settings = run.config.to_dict()
-        for name in _NO_SETTING:
-            settings.pop(name)
-        groups.setdefault(json.dumps(settings, sort_keys=True), []).append(run)
+        key = json.dumps(run.settings(), sort_keys=True)
+        groups.setdefault(key, []).append(run)
     members = [
         tuple(sorted(group, key=lambda run: run.config.seed))
         for group in groups.values()
@@ -200,44 +220,38 @@ def group_runs(runs: Sequence[FinishedRun]) -> list[Group]:
 def _make_group(
     runs: tuple[FinishedRun, ...], groups: Sequence[tuple[FinishedRun, ...]]
 ) -> Group:
+    first = {run.config.seed: run for run in reversed(runs)}
+    counted = tuple(run for run in runs if run is first[run.config.seed])
+    repeated = tuple(run for run in runs if run is not first[run.config.seed])
     config = runs[0].config
     others = [
-        group[0].config
+        group[0]
         for group in groups
         if group is not runs
         and (group[0].config.method, group[0].config.dataset)
         == (config.method, config.dataset)
     ]
-    names = [name for name in COLUMNS if name in runs[0].metrics["scores"]]
+    found = [run.metrics["scores"] for run in counted]
     scores = {
-        name: interval([run.metrics["scores"].get(name) for run in runs])
-        for name in names
+        name: interval([row.get(name) for row in found])
+        for name in COLUMNS
+        if any(name in row for row in found)
     }
-    protocols = {
-        run.metrics.get("settings", {}).get("protocol", config.protocol) for run in runs
-    }
-    papers = compare_with_papers(config, scores, protocols)
-    return Group(_label(config, others), runs, scores, tuple(papers))
+    papers = compare_with_papers(config, scores, {runs[0].protocol})
+    label = _label(runs[0], others)
+    return Group(label, counted, scores, tuple(papers), repeated)
 
 
-def _label(config: RunConfig, others: Sequence[RunConfig]) -> str:
+def _label(run: FinishedRun, others: Sequence[FinishedRun]) -> str:
     """The method, with the settings in which other groups of it differ."""
-    flat = _flat(config)
+    theirs = [other.settings() for other in others]
     differing = {
         name: value
-        for name, value in flat.items()
-        if any(_flat(other).get(name) != value for other in others)
+        for name, value in run.settings().items()
+        if any(other.get(name) != value for other in theirs)
     }
-    for name in _NO_SETTING:
-        differing.pop(name, None)
     details = ", ".join(f"{name}={value}" for name, value in differing.items())
-    return f"{config.method} ({details})" if details else config.method
-
-
-def _flat(config: RunConfig) -> dict[str, Any]:
-    values = config.to_dict()
-    hyperparameters = values.pop("hyperparameters")
-    return {**values, **hyperparameters}
+    return f"{run.config.method} ({details})" if details else run.config.method
 
 
 def table_rows(groups: Sequence[Group]) -> tuple[list[str], list[list[str]]]:
@@ -259,18 +273,32 @@ def table_rows(groups: Sequence[Group]) -> tuple[list[str], list[list[str]]]:
 def table_notes(groups: Sequence[Group]) -> list[str]:
     """What the table cannot say, a sentence each.
 
-    How many runs passed their filter, and what keeps published numbers from standing
-    beside runs.
+    How many runs passed their filter, scores that not all of them have, seeds that are
+    there twice, and what keeps published numbers from standing beside runs.
     """
     notes = []
     for group in groups:
         found = [
             _filter_note(group),
+            *_count_notes(group),
             *_continued_notes(group),
             *(paper.note() for paper in group.papers),
         ]
         name = f"{group.label} on {group.dataset}"
         notes += [f"{name}: {note}" for note in found if note is not None]
+    return notes
+
+
+def _count_notes(group: Group) -> list[str]:
+    """Scores that some runs lack, and runs that are not counted."""
+    notes = [
+        f"{COLUMNS[name]} is that of {score.count} of {len(group.runs)} runs."
+        for name, score in group.scores.items()
+        if score.count < len(group.runs)
+    ]
+    for run in group.repeated:
+        seed = run.config.seed
+        notes.append(f"seed {seed} is there twice: {run.path} is not counted.")
     return notes
 
 

@@ -42,6 +42,11 @@ def rescore(
     """
     configure_tensorflow(config)
     dataset = load_dataset(config)
+    if not directory.has_seen(dataset.fingerprint):
+        report(
+            f"The images or labels in {config.data_dir} are not those that the model "
+            "was trained with: these are the scores of what is there now."
+        )
     model = build_model(config, dataset)
     checkpoint = load_trained(directory, config, model, report)
     export(model, directory)

@@ -125,11 +125,20 @@ class TrainingRun:
         # Scored without touching the running means of the model in training.
         self.copy = build_model(self.config, self.dataset) if self.writes else model
 
+    def _check_data(self) -> None:
+        if not self.directory.has_seen(self.dataset.fingerprint):
+            raise ValueError(
+                f"The images or labels in {self.config.data_dir} are not those that "
+                f"the run in {self.directory.path} was started with. Put them back, or "
+                "choose another --workdir."
+            )
+
     def _run(self, strategy: Any) -> str:
         model = self.model
         self.report(header(self.config, self.dataset, model, self.directory))
         if self.writes:
             self.directory.start(self.config)
+            self._check_data()
             self.directory.forget_divergence()
             self._describe(model)
         self.sample = selection_sample(self.config, self.dataset)

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import UnionType
@@ -26,6 +27,7 @@ from experiments.settings.choices import (
 from experiments.settings.extensions import load_extensions
 from experiments.settings.hyperparameters import (
     check_known,
+    check_switches,
     check_values,
     resolve_schedules,
 )
@@ -43,7 +45,7 @@ load_extensions()
 _NUM_LATENTS = 10
 
 # May change between two starts. Other threads round differently: a run that goes on
-# with them says so.
+# with them says so. `RunConfig.deciding` has the exception.
 OPERATIONAL = ("checkpoint_seconds", "threads", "data_dir", "steps_per_call")
 
 _COUNTS = (
@@ -160,6 +162,19 @@ class RunConfig:
         """Plain types, for `config.json`."""
         return dataclasses.asdict(self)
 
+    def deciding(self) -> dict[str, Any]:
+        """Settings that decide the result: all but `OPERATIONAL` ones.
+
+        Where own images lie is such a setting too: another folder has other images.
+        """
+        values = self.to_dict()
+        for name in OPERATIONAL:
+            if name != "data_dir" or not self.dataset_info.own_images:
+                del values[name]
+        if values.get("data_dir"):
+            values["data_dir"] = os.path.realpath(values["data_dir"])
+        return values
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
         """The config that `to_dict` described.
@@ -230,6 +245,7 @@ def resolve(
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     hyperparameters: Mapping[str, Any] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> RunConfig:
     """Fills in the recipe and checks that the whole can be run.
 
@@ -240,6 +256,8 @@ def resolve(
         seed: Seed of the run.
         settings: Fields of `RunConfig` to set instead of the recipe's.
         hyperparameters: Hyperparameters to set instead of the recipe's.
+        options: By `"encoder_options"`, `"decoder_options"` or `"dataset_options"`,
+            options to set beside the recipe's others.
 
     Example:
 
@@ -256,8 +274,13 @@ def resolve(
     if "network" in given and given["network"] != values["network"]:
         # Options of other networks mean nothing to these.
         values["encoder_options"] = values["decoder_options"] = {}
+    if given.get("select") == "last":
+        values["psnr_threshold"] = None  # the recipe's, which has nothing to choose
     values.update(given)
+    for name, added in (options or {}).items():
+        values[name] = {**values.get(name, {}), **added}
     check_known(method, hyperparameters or {})
+    check_switches(method, hyperparameters or {})
     chosen.update(hyperparameters or {})
     values["network"] = values["network"] or METHODS[method].network
     if not values["num_latents"]:
@@ -441,6 +464,12 @@ def _check_selection(config: RunConfig) -> None:
             f"does not have. Methods with one: {_names(lambda m: m.quantized)}."
         )
     threshold = config.psnr_threshold
+    if threshold is not None and config.select == "last":
+        raise ValueError(
+            "`psnr_threshold` is for choosing among checkpoints, and `select=last` "
+            "reports the last whatever its PSNR: choose another `select`, such as "
+            "infom, or leave the threshold out."
+        )
     if threshold is not None and not math.isfinite(threshold):
         raise ValueError(f"`psnr_threshold` must be finite, received {threshold}.")
     if threshold is not None and not config.has_decoder:

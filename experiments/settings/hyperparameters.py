@@ -28,6 +28,19 @@ def check_known(method: str, names: Mapping[str, Any]) -> None:
         )
 
 
+def check_switches(method: str, values: Mapping[str, Any]) -> None:
+    """Raises a ValueError for a word, such as `no`, where true or false is meant.
+
+    Any word that is not empty counts as true in Python.
+    """
+    from models import METHODS
+
+    known = METHODS[method].hyperparameters()
+    for name, value in values.items():
+        if isinstance(known.get(name), bool) and value not in (True, False):
+            raise ValueError(f"`{name}` must be true or false, received {value!r}.")
+
+
 def check_values(values: Mapping[str, Any]) -> None:
     """Raises a ValueError if what every optimizer needs is not a sensible number.
 

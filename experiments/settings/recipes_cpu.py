@@ -12,6 +12,9 @@ CPU_EVERY_RUN: dict[str, Any] = {
     "log_every": 50,
     "metrics": "standard",
     "protocol": "paper",
+    "test_size": 0,
+    "scores": [],
+    "dci_resamples": 0,
 }
 
 # In dB, at 32x32: what QLAE reaches after some 2,500 steps, when colours, shape and

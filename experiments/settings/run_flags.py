@@ -128,7 +128,7 @@ def _define_recipe_flags() -> None:
         "them)",
     )
     for name, example in _OPTIONS.items():
-        text = f"An option of the {name}: --{name}_option={example}"
+        text = f"Option of the {name}, beside the recipe's: --{name}_option={example}"
         flags.DEFINE_multi_string(f"{name}_option", [], text)
 
 
@@ -269,16 +269,24 @@ def settings_from_flags(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     settings = _given(values, (*_INTEGERS, *_NUMBERS, *_ENUMS, "scores"))
     if settings.get("psnr_threshold") == 0:
         settings["psnr_threshold"] = None
-    for name in _OPTIONS:
-        assignments = getattr(values, f"{name}_option")
-        if assignments:
-            settings[f"{name}_options"] = dict(map(parse_assignment, assignments))
-    if of_folder := _given(values, _FOLDER):
-        settings["dataset_options"] = settings.get("dataset_options", {}) | of_folder
     settings |= {name: getattr(values, name) for name in _CONDUCT}
     hyperparameters = dict(map(parse_assignment, values.set))
     texts = _given(values, _HYPERPARAMETERS)
     return settings, hyperparameters | {n: parse_value(t) for n, t in texts.items()}
+
+
+def options_from_flags(values: Any) -> dict[str, dict[str, Any]]:
+    """Options of networks and dataset that were given beside the recipe's.
+
+    Args:
+        values: absl's `FLAGS`.
+    """
+    found = {}
+    for name in _OPTIONS:
+        assignments = getattr(values, f"{name}_option")
+        found[f"{name}_options"] = dict(map(parse_assignment, assignments))
+    found["dataset_options"] |= _given(values, _FOLDER)
+    return found
 
 
 def _given(values: Any, names: Iterable[str]) -> dict[str, Any]:

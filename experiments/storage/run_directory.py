@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from experiments.settings.config import OPERATIONAL, RunConfig
+from experiments.settings.config import RunConfig
 from experiments.settings.processor import processor
 from experiments.storage.files import read_record, write_json
 from experiments.storage.folder_lock import FolderLock
@@ -70,6 +70,19 @@ class RunDirectory(FolderLock):
             record = read_record(self.config_file)
             write_json(self.config_file, {**record, **config.to_dict()})
         return known
+
+    def has_seen(self, fingerprint: str | None) -> bool:
+        """Whether the run was started with these data; notes them if it has none yet.
+
+        Args:
+            fingerprint: That of the dataset; None where its name says all.
+        """
+        if fingerprint is None:
+            return True
+        record = read_record(self.config_file)
+        if "data" not in record:
+            write_json(self.config_file, {**record, "data": fingerprint})
+        return record.get("data", fingerprint) == fingerprint
 
     def load_config(self) -> RunConfig:
         """The config that a run was started with."""
@@ -157,17 +170,14 @@ def _check_metrics(metrics: dict[str, Any], path: Path) -> None:
 
 
 def _check_same(old: RunConfig, new: RunConfig, path: Path) -> None:
-    before, after = old.to_dict(), new.to_dict()
-    differing = [
-        name
-        for name in before
-        if name not in OPERATIONAL and before[name] != after[name]
-    ]
+    before, after = old.deciding(), new.deciding()
+    names = dict.fromkeys((*before, *after))
+    differing = [name for name in names if before.get(name) != after.get(name)]
     if differing == ["steps"] and new.steps > old.steps:
         return  # a longer run of the same kind
     if differing:
         lines = "\n".join(
-            f"  {name}: {before[name]!r} there, {after[name]!r} now"
+            f"  {name}: {before.get(name)!r} there, {after.get(name)!r} now"
             for name in differing
         )
         raise ValueError(

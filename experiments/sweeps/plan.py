@@ -71,6 +71,7 @@ def plan_sweep(
     profile: str = "paper",
     settings: Mapping[str, Any] | None = None,
     hyperparameters: Mapping[str, Any] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Trial]:
     """All combinations of methods, datasets, grid values and seeds.
 
@@ -82,6 +83,7 @@ def plan_sweep(
         profile: Recipes to start from.
         settings: Settings of every run.
         hyperparameters: Hyperparameters of every run.
+        options: Options of networks and dataset, beside those of the recipes.
 
     Example:
 
@@ -105,6 +107,7 @@ def plan_sweep(
             seed=seed,
             settings=settings,
             hyperparameters={**(hyperparameters or {}), **point},
+            options=options,
         )
         varied = [f"{name}={value}" for name, value in point.items()]
         name = "-".join([dataset, method, *varied, f"seed{seed}"])

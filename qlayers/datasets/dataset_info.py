@@ -23,6 +23,8 @@ class DatasetInfo:
             loader takes no `image_size`.
         files: Whether the dataset comes from published files, so that the loader takes
             `data_dir` and `allow_partial`.
+        own_images: Whether `data_dir` names the data themselves, so that another
+            folder is another dataset.
         stands_for: Name of the dataset whose published settings suit this one as well.
         options: Arguments of the loader; those of `load` override them.
 
@@ -40,6 +42,7 @@ class DatasetInfo:
     continuous: bool = False
     images: bool = True
     files: bool = False
+    own_images: bool = False
     stands_for: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 

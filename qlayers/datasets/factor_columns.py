@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qlayers.datasets.factor_space import FactorSpace, IntArray
+from qlayers.label_columns import as_numbers, check_complete
 
 # A column of more different numbers than this is a measurement, not a list of cases.
 MAX_VALUES = 64
@@ -24,6 +25,11 @@ def code_columns(
     Args:
         columns: One sequence per factor, of words or of numbers.
         names: Names of the factors.
+
+    Raises:
+        ValueError: If labels are missing, if a column of numbers holds a word, or if
+            words hardly repeat, as in a column of dates or identities: every latent
+            seems to know something about such a factor.
     """
     ranks, values = [], []
     for name, column in zip(names, columns, strict=True):
@@ -36,9 +42,11 @@ def code_columns(
 
 
 def _code(name: str, column: npt.NDArray[Any]) -> tuple[IntArray, tuple[str, ...]]:
-    numbers = _as_numbers(column)
+    check_complete(name, column)
+    numbers = as_numbers(column)
     if numbers is None:
         words, rank = np.unique(column.astype(str), return_inverse=True)
+        _check_words(name, words, len(column))
         return rank, tuple(str(word) for word in words)
     if not np.all(np.isfinite(numbers)):
         raise ValueError(f"Factor {name!r} holds numbers that are not finite.")
@@ -55,8 +63,18 @@ def _code(name: str, column: npt.NDArray[Any]) -> tuple[IntArray, tuple[str, ...
     return rank, tuple(f"{low:.6g} to {high:.6g}" for low, high in limits)
 
 
-def _as_numbers(column: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
-    try:
-        return column.astype(np.float64)
-    except (TypeError, ValueError):
-        return None
+def _check_words(name: str, words: npt.NDArray[np.str_], count: int) -> None:
+    if len(words) <= MAX_VALUES:
+        return
+    others = [str(word) for word in words if as_numbers(np.asarray(word)) is None]
+    if 2 * len(others) < len(words):
+        shown = ", ".join(map(repr, others[:3]))
+        raise ValueError(
+            f"Factor {name!r} has {len(words) - len(others)} different numbers, and "
+            f"{shown}: write a number there, or leave these images or the column out."
+        )
+    if 2 * len(words) > count:
+        raise ValueError(
+            f"Factor {name!r} has {len(words)} different words in {count} images: the "
+            "values of a factor must repeat. Leave the column out."
+        )

@@ -49,6 +49,14 @@ class FactorDataset(abc.ABC):
     num_images: int | None
     image_shape: tuple[int, ...]
 
+    @property
+    def fingerprint(self) -> str | None:
+        """Tells the data from others that may lie in the same place.
+
+        None where the name and the options say all: generated and published data.
+        """
+        return None
+
     def sample(
         self,
         n: int,

@@ -39,12 +39,29 @@ def fit_picture(picture: Any, size: int, fit: Fit) -> Any:
     return picture.resize((size, size), method)
 
 
+def _eight_bits(picture: Any) -> Any:
+    """A picture with one byte a channel; Pillow's own conversion cuts off at 255."""
+    from PIL import Image
+
+    if not picture.mode.startswith(("I", "F")):
+        return picture
+    values = np.asarray(picture).astype(np.float64)
+    low, high = values.min(), values.max()
+    largest = 1.0 if picture.mode.startswith("F") else 65_535.0
+    if not (low >= 0 and high <= largest):
+        raise ValueError(
+            f"grey values from {low:g} to {high:g}, expected 0 to {largest:g}"
+        )
+    return Image.fromarray(np.rint(values * (255 / largest)).astype(np.uint8))
+
+
 def read_picture(
     path: Path, size: int, fit: Fit, channels: int
 ) -> npt.NDArray[np.uint8]:
     """One picture as uint8 (size, size, channels).
 
-    It is turned as its camera noted; transparent parts become white.
+    It is turned as its camera noted; transparent parts become white. Grey values of 16
+    bits are divided by 257, real ones must be in [0, 1].
 
     Args:
         path: A file in any format that Pillow reads.
@@ -60,7 +77,7 @@ def read_picture(
     ):
         if opened.width * opened.height > _MAX_PIXELS:
             raise ValueError(f"{opened.width}x{opened.height} pixels")
-        picture = ImageOps.exif_transpose(opened)
+        picture = _eight_bits(ImageOps.exif_transpose(opened))
         if picture.has_transparency_data:
             picture = picture.convert("RGBA")
             white = Image.new("RGBA", picture.size, "white")

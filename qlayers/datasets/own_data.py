@@ -55,7 +55,8 @@ def from_arrays(
         if names:
             raise ValueError(f"`names` need `sources`; received names={list(names)}.")
         return TableDataset(name, pixels)
-    table = np.asarray(sources)
+    # As objects: among words NumPy would make a missing label the word "nan".
+    table = np.asarray(sources, None if hasattr(sources, "dtype") else object)
     if table.ndim != 2 or len(table) != len(pixels) or not table.shape[1]:
         raise ValueError(
             f"`sources` must have shape ({len(pixels)}, factors), one row an image; "
@@ -266,9 +267,10 @@ def _read_all(
             kept.append(number)
         except DatasetFileError as error:
             if on_bad_image == "error":
+                reason = " ".join(str(error.__cause__ or error).split())
                 raise DatasetFileError(
                     path,
-                    "cannot be read as an image.",
+                    f"cannot be read as an image ({reason}).",
                     "Remove it, or choose on_bad_image='skip'.",
                 ) from error
             skipped.append(str(path))

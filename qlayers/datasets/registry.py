@@ -112,7 +112,13 @@ for _record in (
     ),
     _from_files("cars3d", spaces.CARS3D, builder_name="cars3d"),
     # Your own images; their table says what the factors are.
-    DatasetInfo("folder", (), "qlayers.datasets.own_data:load_folder", files=True),
+    DatasetInfo(
+        "folder",
+        (),
+        "qlayers.datasets.own_data:load_folder",
+        files=True,
+        own_images=True,
+    ),
 ):
     register(_record)
 

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from qlayers.label_columns import as_numbers, check_complete
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -34,19 +36,21 @@ def is_table(values: Any) -> bool:
 def numbered_columns(table: Any) -> npt.NDArray[Any]:
     """A data frame as numbers: text and categories become 0, 1, 2, ... in order.
 
-    Categories keep the order they have, other labels are sorted.
+    Categories keep the order they have, other labels are sorted. Numbers stay what they
+    are, whatever the type of their column.
     """
     columns = []
     for name in table.columns:
         column = table[name]
-        categories = getattr(column, "cat", None)
-        if categories is not None:
-            columns.append(np.asarray(categories.codes))
-            continue
         values = np.asarray(column)
-        if values.dtype.kind in "OUSM":
-            values = np.unique(values.astype(str), return_inverse=True)[1].reshape(-1)
-        columns.append(values)
+        check_complete(name, values)
+        categories = getattr(column, "cat", None)
+        numbers = as_numbers(values) if values.dtype.kind in "OUSM" else values
+        if categories is not None:
+            numbers = np.asarray(categories.codes)
+        elif numbers is None:
+            numbers = np.unique(values.astype(str), return_inverse=True)[1].reshape(-1)
+        columns.append(numbers)
     return np.stack(columns, axis=1) if columns else np.empty((len(table), 0))
 
 

@@ -107,6 +107,53 @@ def test_measurements_are_binned():
     assert float(high) == pytest.approx(inside.max(), rel=1e-5)
 
 
+def test_a_word_among_measurements_is_refused():
+    generator = np.random.default_rng(0)
+    column = [f"{value:.4f}" for value in generator.normal(size=200)]
+    assert code_columns([column], ["weight"])[1].sizes == (10,)
+    column[7] = "NA"
+    with pytest.raises(ValueError, match=r"has \d+ different numbers, and 'NA'"):
+        code_columns([column], ["weight"])
+    few = [*"12345" * 40, "other"]  # a list of cases, one of them a word
+    assert code_columns([few], ["kind"])[1].sizes == (6,)
+
+
+def test_words_that_do_not_repeat_are_no_factor():
+    names = [f"image {i}" for i in range(200)]
+    with pytest.raises(ValueError, match="200 different words in 200 images"):
+        code_columns([names], ["name"])
+    species = [f"species {i % 80}" for i in range(200)]
+    assert code_columns([species], ["species"])[1].sizes == (80,)
+
+
+@pytest.mark.parametrize(
+    ("labels", "count"),
+    [
+        ([["cat"], ["dog"], [np.nan], ["cat"]], 1),
+        ([["cat"], [None], [np.nan], ["cat"]], 2),
+        (np.array([["cat"], ["dog"], [None], ["cat"]], object), 1),
+    ],
+)
+def test_missing_labels_are_refused(labels, count):
+    with pytest.raises(ValueError, match=rf"'kind' lacks {count} of 4 labels"):
+        datasets.from_arrays(_numbered(4), labels, names=["kind"])
+
+
+def test_fingerprints_tell_images_and_labels_apart():
+    images, labels = _numbered(4), [["a"], ["b"], ["a"], ["b"]]
+    first = datasets.from_arrays(images, labels).fingerprint
+    assert datasets.from_arrays(images.copy(), labels).fingerprint == first
+    changed = images.copy()
+    changed[2, 0, 0, 0] += 1
+    others = [
+        datasets.from_arrays(changed, labels),
+        datasets.from_arrays(images, labels[::-1]),
+        datasets.from_arrays(images),
+    ]
+    assert len({first, *(dataset.fingerprint for dataset in others)}) == 4
+    assert datasets.load("mini_shapes3d", image_size=16).fingerprint is None
+
+
 def test_images_without_labels():
     images = np.random.default_rng(0).random((5, 8, 8)).astype(np.float32)
     dataset = datasets.from_arrays(images)
@@ -138,7 +185,8 @@ def test_images_without_labels():
             {"images": np.zeros((2, 8, 8)), "sources": [[1], [2]], "names": ["a", "b"]},
             "1 columns",
         ),
-        ({"images": np.zeros((2, 8, 8)), "sources": [[1], [np.nan]]}, "not finite"),
+        ({"images": np.zeros((2, 8, 8)), "sources": [[1], [np.nan]]}, "lacks 1 of 2"),
+        ({"images": np.zeros((2, 8, 8)), "sources": [[1], [np.inf]]}, "not finite"),
     ],
 )
 def test_bad_arrays(arguments, message):
@@ -250,6 +298,33 @@ def test_shapes_become_square_by_the_named_rule(tmp_path):
     assert padded[12:18, 12:18].min() > 240
     with pytest.raises(ValueError, match="`fit` must be one of"):
         load("squeeze")
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_grey_values_of_many_bits_keep_their_order(tmp_path, channels):
+    """Pillow's own conversion makes all values above 255 white."""
+    ramp = np.linspace(0, 1, 8)
+    ramp = np.repeat(ramp[None], 8, axis=0)
+    sixteen = np.rint(65_535 * ramp)
+    made = {
+        "a.png": np.rint(255 * ramp).astype(np.uint8),
+        "b.png": sixteen.astype(np.uint16),
+        "c.tif": sixteen.astype(np.uint16),
+        "d.tif": sixteen.astype(np.int32),
+        "e.tif": ramp.astype(np.float32),
+    }
+    for name, pixels in made.items():
+        Image.fromarray(pixels).save(tmp_path / name)
+    dataset = datasets.from_folder(tmp_path, image_size=8, channels=channels)
+    for image in dataset._images[1:]:
+        np.testing.assert_array_equal(image, dataset._images[0])
+
+
+def test_grey_values_without_a_known_scale_are_refused(tmp_path):
+    pixels = np.linspace(-500, 1500, 64).reshape(8, 8).astype(np.float32)
+    Image.fromarray(pixels).save(tmp_path / "ct.tif")
+    with pytest.raises(DatasetFileError, match="grey values from -500 to 1500"):
+        datasets.from_folder(tmp_path, image_size=8)
 
 
 def test_broken_pictures_are_named_and_skipped_or_refused(photos, capfd):

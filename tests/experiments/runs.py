@@ -28,6 +28,7 @@ def tiny_config(method: str = "qlae", **settings) -> RunConfig:
     seed = settings.pop("seed", 0)
     return resolve(
         method,
+        settings.pop("dataset", "mini_shapes3d"),
         profile="cpu",
         seed=seed,
         settings={**SETTINGS, **settings},

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from qlayers.metrics import dci, evaluate, infomec
+from qlayers.metrics import dci, evaluate, infomec, mcc, mig
 from qlayers.metrics._parallel import map_threads
 from qlayers.metrics.explicitness import explicitness_per_source, one_hot
 from qlayers.metrics.logistic import fit_logistic, free_rows, interpolation_loss
@@ -154,6 +154,25 @@ def test_data_frames_with_text_and_names():
         infomec(table, codes, discrete_latents=True, continuous_sources=["shade"])
     with pytest.raises(ValueError, match="pass a data frame"):
         infomec(plain, codes, discrete_latents=True, continuous_sources=["angle"])
+
+
+def test_numbers_of_a_data_frame_keep_their_order():
+    """Frames that were filled row by row hold numbers as objects."""
+    generator = np.random.default_rng(0)
+    sources = generator.integers(-20, 20, (400, 1))
+    latents = sources + 0.1 * generator.normal(size=(400, 1))
+    table = Table(angle=np.array(sources[:, 0].tolist(), object))
+    assert float(mcc(table, latents)) == float(mcc(sources, latents))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_missing_labels_are_no_class_of_their_own(missing):
+    codes = np.random.default_rng(0).integers(0, 3, (300, 1))
+    hue = np.array(["blue", "green", "red"], object)[codes[:, 0]]
+    mig(Table(hue=hue), codes)
+    hue[:120] = missing
+    with pytest.raises(ValueError, match="'hue' lacks 120 of 300 labels"):
+        mig(Table(hue=hue), codes)
 
 
 def test_pandas_frames():

@@ -100,7 +100,7 @@ def test_infomec_needs_the_protocol():
         ({"num_latents": 10}, "num_latents"),
         ({"evaluation_size": 1000}, "evaluation_size"),
         ({"mixed_precision": "float16"}, "mixed_precision"),
-        ({"psnr_threshold": 30.0}, "psnr_threshold"),
+        ({"psnr_variant": "uint8_overflow"}, "psnr_variant"),
     ],
 )
 def test_the_setting_that_differs_is_named(settings, name):
@@ -142,3 +142,10 @@ def test_the_codes_settings_stand_beside_as_the_code():
 
 def test_pairs_that_nobody_printed_have_no_comparison():
     assert compared("qlae", "circles") == {}
+
+
+def test_where_files_lie_is_no_setting():
+    options = {"dataset_options": {"variant": "toy", "manual_dir": "/downloads"}}
+    with_place = compared("factor_vae", "mpi3d", settings=options)
+    options = {"dataset_options": {"variant": "toy"}}
+    assert with_place == compared("factor_vae", "mpi3d", settings=options)

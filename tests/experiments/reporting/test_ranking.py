@@ -10,7 +10,7 @@ from experiments.reporting.ranking import (
     ranking_text,
     trained_runs,
 )
-from experiments.reporting.summary import find_runs
+from experiments.reporting.summary import find_runs, load_run
 from experiments.storage.files import read_json, write_json
 from tests.experiments.reporting.handwritten_runs import make_run
 
@@ -95,3 +95,14 @@ def test_a_run_that_reports_step_0_is_left_out(runs):
     assert [run.config.seed for run in untrained] == [2]
     (ranking,) = rank_runs(trained, {})
     assert ranking.best.config.seed == 3
+
+
+def test_runs_on_other_images_are_not_ranked_together(tmp_path):
+    runs = []
+    for name in ("cats", "cars"):
+        (tmp_path / name).mkdir()
+        place = {"dataset": "folder", "data_dir": str(tmp_path / name)}
+        runs.append(load_run(make_run(tmp_path / f"run-{name}", {GAP: 0.1}, **place)))
+    rankings = rank_runs(runs, udr={})
+    assert [len(ranking.runs) for ranking in rankings] == [1, 1]
+    assert rankings[0].dataset == f"folder in {tmp_path / 'cats'}"

@@ -75,6 +75,52 @@ def test_a_recipe_by_another_name_is_no_other_setting(study):
     assert not any("profile" in group.label for group in groups)
 
 
+def test_runs_on_other_images_are_no_group(tmp_path):
+    for name, value in (("cats", 0.9), ("cars", 0.1)):
+        (tmp_path / name).mkdir()
+        place = {"dataset": "folder", "data_dir": str(tmp_path / name)}
+        make_run(tmp_path / "runs" / name, {"infomec/modularity": value}, **place)
+    groups = group_runs(find_runs([tmp_path / "runs"])[0])
+    assert [len(group.runs) for group in groups] == [1, 1]
+    assert "cars)" in groups[0].label and "cats)" in groups[1].label
+
+
+def test_scores_of_another_protocol_stand_apart(tmp_path):
+    for seed, (protocol, value) in enumerate([("tripod", 0.8), ("paper", 0.4)] * 2):
+        folder = make_run(
+            tmp_path / f"{seed}", {"infomec/modularity": value}, seed=seed
+        )
+        file = folder / "metrics.json"
+        write_json(file, {**read_json(file), "settings": {"protocol": protocol}})
+    groups = {group.label: group for group in group_runs(find_runs([tmp_path])[0])}
+    assert set(groups) == {"qlae (protocol=paper)", "qlae (protocol=tripod)"}
+    other = groups["qlae (protocol=tripod)"]
+    assert other.scores["infomec/modularity"].mean == pytest.approx(0.8)
+
+
+def test_a_score_that_a_run_lacks_is_told(tmp_path):
+    scores = {"infomec/modularity": 0.5}
+    for seed, more in enumerate(({}, {"mig/mig": 0.2}, {"mig/mig": 0.4})):
+        make_run(tmp_path / f"{seed}", {**scores, **more}, seed=seed)
+    groups = group_runs(find_runs([tmp_path])[0])
+    headings, rows = table_rows(groups)
+    assert rows[0][headings.index("MIG")].startswith("0.30")
+    assert "qlae on mini_shapes3d: MIG is that of 2 of 3 runs." in table_notes(groups)
+
+
+def test_a_run_and_a_seed_count_once(study):
+    make_run(study / "again", {"infomec/modularity": 0.2}, seed=0)
+    runs, _ = find_runs([study, study / "q0", str(study / ".." / study.name / "q1")])
+    assert len(runs) == 5
+    groups = {group.label: group for group in group_runs(runs)}
+    both = groups["qlae (weight_decay=0.1)"]
+    assert [run.config.seed for run in both.runs] == [0, 1]
+    (left_out,) = both.repeated
+    assert left_out.path.name == "q0"  # `again` comes first
+    (note,) = (text for text in table_notes(list(groups.values())) if "twice" in text)
+    assert note.endswith(f"seed 0 is there twice: {left_out.path} is not counted.")
+
+
 def test_table_has_no_published_row_with_other_settings(study):
     """Short runs of small networks on other images are none of the papers' rows."""
     groups = group_runs(find_runs([study])[0])

@@ -56,6 +56,55 @@ def test_papers_sizes():
     assert resolve("infowgan_gp", "shapes3d").select == "last"
 
 
+def test_the_cpu_profile_scores_all_methods_alike():
+    names = ("evaluation_size", "test_size", "reconstruction_size", "scores")
+    names += ("dci_resamples", "metrics", "protocol", "scored_as", "gap_loss")
+    names += ("evaluation_sample", "psnr_variant")
+    found = set()
+    for method in METHODS:
+        given = {"supervision_weight": 1.0} if method == "supervised_vae" else {}
+        dataset = "balls" if method == "additive" else "mini_shapes3d"
+        config = resolve(method, dataset, "cpu", hyperparameters=given)
+        found.add(str([getattr(config, name) for name in names]))
+    assert len(found) == 1
+
+
+def test_options_stand_beside_those_of_the_recipe():
+    row = "friede:table1:factor_vae/mpi3d"
+    options = {"dataset_options": {"manual_dir": "/downloads"}}
+    plain = resolve("factor_vae", "mpi3d", row)
+    config = resolve("factor_vae", "mpi3d", row, options=options)
+    assert plain.dataset_options == {"variant": "toy"}
+    assert config.dataset_options == {"variant": "toy", "manual_dir": "/downloads"}
+    small = resolve("qlae", profile="cpu").decoder_options
+    options = {"decoder_options": {"variant": "code"}}
+    both = resolve("qlae", profile="cpu", options=options).decoder_options
+    assert both == {**small, "variant": "code"} and small
+    trial = plan_sweep(
+        ["qlae"], ["mini_shapes3d"], [0], profile="cpu", options=options
+    )[0]
+    assert trial.config.decoder_options == both
+
+
+def test_words_are_no_switches():
+    for value in ("no", "off", "n", 2):
+        with pytest.raises(ValueError, match="`two_batches` must be true or false"):
+            resolve("factor_vae", hyperparameters={"two_batches": value})
+    config = resolve("factor_vae", hyperparameters={"two_batches": False})
+    assert config.hyperparameters["two_batches"] is False
+
+
+def test_a_threshold_needs_a_choice_among_checkpoints():
+    with pytest.raises(ValueError, match="choose another `select`"):
+        resolve("qlae", settings={"psnr_threshold": 35.0})
+    config = resolve("qlae", settings={"psnr_threshold": 35.0, "select": "infom"})
+    assert config.psnr_threshold == 35.0
+    # The threshold of a recipe goes with its rule.
+    assert resolve("tripod", "mpi3d").psnr_threshold == 42.0
+    last = resolve("tripod", "mpi3d", settings={"select": "last"})
+    assert last.psnr_threshold is None
+
+
 def test_configs_older_than_a_setting_can_be_read():
     old = resolve("qlae", profile="cpu").to_dict()
     del old["reconstruction_size"]

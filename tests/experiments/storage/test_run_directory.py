@@ -60,6 +60,33 @@ def test_damaged_scores_are_taken_again(tmp_path, change):
     assert not directory.is_finished()
 
 
+def folder_config(place, **settings):
+    return tiny_config("qlae", dataset="folder", data_dir=str(place), **settings)
+
+
+def test_other_images_are_another_run(tmp_path):
+    for name in ("cats", "dogs"):
+        (tmp_path / name).mkdir()
+    with RunDirectory(tmp_path / "run") as directory:
+        directory.start(folder_config(tmp_path / "cats"))
+        with pytest.raises(ValueError, match=r"data_dir: .*cats' there, .*dogs' now"):
+            directory.start(folder_config(tmp_path / "dogs"))
+        same = tmp_path / "dogs" / ".." / "cats"  # however it is written
+        assert directory.start(folder_config(same, steps=24))
+    with RunDirectory(tmp_path / "made") as directory:
+        directory.start(tiny_config(data_dir="a"))
+        assert directory.start(tiny_config(data_dir="b"))  # prepared files may move
+
+
+def test_a_run_knows_the_images_it_was_started_with(tmp_path):
+    with RunDirectory(tmp_path / "run") as directory:
+        directory.start(folder_config(tmp_path))
+        assert directory.has_seen("abc") and directory.has_seen("abc")
+        directory.start(folder_config(tmp_path, steps=24))
+        assert not directory.has_seen("def")
+        assert directory.has_seen(None)
+
+
 def test_a_damaged_status_is_no_reason_to_stop(tmp_path):
     directory = RunDirectory(tmp_path)
     directory.status_file.write_text("[")
