@@ -133,7 +133,7 @@ class FactorModel(SavesRandomState, LatentModel):
         variables = self.autoencoder_variables
         gradients = tape.gradient(scaled, variables)
         self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
-        self._loss_tracker.update_state(loss * num_replicas())
+        self._loss_tracker.update_state(loss * num_replicas(), ops.shape(images)[0])
         return read
 
     def _discriminator_step(self, joint: Tensor, others: Tensor) -> None:
@@ -150,7 +150,7 @@ class FactorModel(SavesRandomState, LatentModel):
         self.discriminator_optimizer.apply_gradients(
             zip(gradients, variables, strict=True)
         )
-        self.discriminator_tracker.update_state(value)
+        self.discriminator_tracker.update_state(value, ops.shape(joint)[0])
 
 
 def halves(hyperparameters: Mapping[str, Any]) -> int:

@@ -175,8 +175,9 @@ class InfoGan(SavesRandomState, LatentModel):
         images = to_float_images(images)
         self.reconstruction_tracker.is_counted = True
         value = self.reconstruction(images, self.graph(images, training=False))
-        self.reconstruction_tracker.update_state(value)
-        self._loss_tracker.update_state(value)
+        count = ops.shape(images)[0]
+        self.reconstruction_tracker.update_state(value, count)
+        self._loss_tracker.update_state(value, count)
         return self.get_metrics_result()
 
     def _generate(self, z: Tensor) -> Tensor:

@@ -144,7 +144,8 @@ class LatentModel(keras.Model):
         terms = list(self.losses)
         if self.reconstruction is not None:
             value = self.reconstruction(to_float_images(x), y_pred)
-            self.reconstruction_tracker.update_state(value)
+            # As often as there are images, like Keras's loss.
+            self.reconstruction_tracker.update_state(value, ops.shape(x)[0])
             terms.insert(0, value)
         if self.supervision is not None:
             terms.append(self._supervised_term(self.supervision, y))

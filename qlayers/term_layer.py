@@ -51,14 +51,25 @@ class TermLayer(SavesRandomState, keras.layers.Layer):
         self._schedulable_names: list[str] = []
         self.training_step: Any = None
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        of_thread = self._of_thread()
+        before = of_thread.get("samples")
+        of_thread["samples"] = _batch_size(*args, *kwargs.values())
+        try:
+            return super().__call__(*args, **kwargs)
+        finally:
+            of_thread["samples"] = before
+
     # `tf.distribute` runs the replicas of a step as threads that take turns whenever
     # replicas exchange something. Keras keeps the losses of a layer in one list, which
     # the next replica clears when its turn comes; so here each thread has its own.
 
+    def _of_thread(self) -> dict[str, Any]:
+        return self.__dict__.setdefault("_of_threads", threading.local()).__dict__
+
     @property
     def _losses(self) -> list[Tensor]:
-        store = self.__dict__.setdefault("_losses_of_threads", threading.local())
-        return store.__dict__.setdefault("losses", [])
+        return self._of_thread().setdefault("losses", [])
 
     @_losses.setter
     def _losses(self, losses: list[Tensor]) -> None:
@@ -142,8 +153,22 @@ class TermLayer(SavesRandomState, keras.layers.Layer):
     def add_term(self, name: str, value: Tensor, weight: Tensor | float) -> None:
         """Tracks `value` and adds `weight * value` to the losses."""
         value = as_float32(value)
-        self._trackers[name].update_state(ops.stop_gradient(value))
+        self.show_term(name, ops.stop_gradient(value))
         self.add_loss(as_float32(weight) * value)
+
+    def show_term(self, name: str, value: Tensor) -> None:
+        """Tracks `value`, which counts as often as the batch has samples.
+
+        Keras counts its own loss like this: a last, smaller batch counts for less.
+        """
+        samples = self._of_thread().get("samples")
+        if samples is not None:
+            samples = self._weight_of(as_float32(samples))
+        self._trackers[name].update_state(value, sample_weight=samples)
+
+    def _weight_of(self, samples: Tensor) -> Tensor:
+        """How much a replica's term counts: it is a mean over its own samples."""
+        return samples
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
@@ -153,3 +178,12 @@ class TermLayer(SavesRandomState, keras.layers.Layer):
             for name in vars(base).get("config_names", ()):
                 config[name] = getattr(self, name)
         return config
+
+
+def _batch_size(*arguments: Any) -> Any:
+    """First dimension of the first tensor; None where it is not known yet."""
+    for value in arguments:
+        if isinstance(value, keras.KerasTensor) or not hasattr(value, "shape"):
+            continue
+        return ops.shape(value)[0] if len(value.shape) else None
+    return None

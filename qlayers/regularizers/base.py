@@ -9,7 +9,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from qlayers.backend import Tensor, as_float32, is_eager
+from qlayers.backend import (
+    Tensor,
+    as_float32,
+    is_eager,
+    num_replicas,
+    sum_over_replicas,
+)
 from qlayers.checks import check_last_axis
 from qlayers.masks import fill_masked, refuse_mask, weights_of_mask
 from qlayers.regularizers.replicas import gather_samples
@@ -88,6 +94,10 @@ class BaseRegularizer(TermLayer, abc.ABC):
         for tracker in self._trackers.values():
             tracker.is_counted = applies
         return applies
+
+    def _weight_of(self, samples: Tensor) -> Tensor:
+        """The same for all replicas: a term holds the replica's share in a mean."""
+        return sum_over_replicas(samples) / num_replicas()
 
     def own_samples(
         self, x: Tensor, last_axes: int = 1, weights: Tensor | None = None

@@ -168,7 +168,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
         before = ops.convert_to_tensor(self.last_penalty)
         shown = ops.where(is_due, ops.stop_gradient(value), before)
         self.last_penalty.assign(shown)
-        self._trackers[self.term].update_state(shown)
+        self.show_term(self.term, shown)
 
     @property
     def _is_pooled(self) -> bool:

@@ -105,4 +105,4 @@ def test_runs_on_other_images_are_not_ranked_together(tmp_path):
         runs.append(load_run(make_run(tmp_path / f"run-{name}", {GAP: 0.1}, **place)))
     rankings = rank_runs(runs, udr={})
     assert [len(ranking.runs) for ranking in rankings] == [1, 1]
-    assert rankings[0].dataset == f"folder in {tmp_path / 'cats'}"
+    assert f"folder in {tmp_path / 'cats'}" in rankings[0].dataset
