@@ -13,6 +13,9 @@ from qlayers.metrics._checks import IntArray
 _MOST_VALUES = 512
 # Cells of a joint histogram that stay in the fastest cache.
 _MOST_CELLS = 256
+# Constant features add no cell, but a joint histogram has a dimension for each, and
+# NumPy has 32 (64 from version 2 on).
+_MOST_TOGETHER = 32
 # What 16 bits can number: values of all features, and cells of all groups.
 _MOST_NUMBERS = 2**16
 _CLOSE = np.float32(1e-7)
@@ -79,7 +82,7 @@ def _groups_up_to(most: int, sizes: list[int]) -> list[list[int]]:
     groups: list[list[int]] = []
     product = most + 1
     for feature, size in enumerate(sizes):
-        if product * size > most:
+        if product * size > most or len(groups[-1]) == _MOST_TOGETHER:
             groups.append([])
             product = 1
         groups[-1].append(feature)

@@ -163,6 +163,16 @@ def test_constant_and_close_features(use_numba):
 
 
 @pytest.mark.parametrize("use_numba", ENGINES)
+def test_more_constant_features_than_an_array_has_dimensions(use_numba):
+    latents = np.zeros((90, 100))
+    latents[:, 70] = np.arange(90) % 3
+    labels = latents[:, 70] > 1
+    model = BoostedTrees(0, use_numba).fit(latents, labels)
+    assert model.feature_importances_[70] == pytest.approx(1.0)
+    np.testing.assert_array_equal(model.predict(latents), labels)
+
+
+@pytest.mark.parametrize("use_numba", ENGINES)
 @pytest.mark.parametrize("scale", [6.0, 12.0])
 def test_boosting_of_saturated_features_is_scikit_learns(use_numba, scale):
     """Runs of close values forbid cuts; equal ones come in no certain order."""
