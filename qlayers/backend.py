@@ -78,6 +78,22 @@ def sum_over_replicas(x: Tensor) -> Tensor:
     return context.all_reduce(tf.distribute.ReduceOp.SUM, x)
 
 
+def read_variable(variable: Any) -> Tensor:
+    """The value of a variable as a tensor, read at this place.
+
+    `keras.ops.convert_to_tensor` gives TensorFlow's variable itself, which each
+    operation reads again. Where an optimizer changes the variable in the same graph,
+    TensorFlow 2.21 forgets to wait for reads that no gradient passes through, and some
+    of them come too late. A read that a gradient passes through comes in time: let the
+    others share it.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return ops.convert_to_tensor(variable)
+    import tensorflow as tf
+
+    return tf.identity(variable)
+
+
 def first_argmin(x: Tensor) -> Tensor:
     """int32 index of the smallest entry along the last axis, the first of several.
 

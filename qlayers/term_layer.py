@@ -37,7 +37,7 @@ class TermLayer(SavesRandomState, keras.layers.Layer):
 
     A layer that draws random numbers assigns `seed_generator`; its state is saved with
     the weights. Nothing here follows the dtype policy but the output: terms are
-    float32.
+    computed in float32.
     """
 
     config_names: tuple[str, ...] = ()
@@ -149,6 +149,11 @@ class TermLayer(SavesRandomState, keras.layers.Layer):
         """Whether a weight is the number 0, so that its term need not be computed."""
         value = getattr(self, name)
         return not is_scheduled(value) and value == 0.0
+
+    def add_loss(self, loss: Any) -> None:
+        """As in Keras, which adds up losses of the type `keras.config.floatx()`."""
+        floatx = keras.config.floatx()
+        super().add_loss([ops.cast(each, floatx) for each in keras.tree.flatten(loss)])
 
     def add_term(self, name: str, value: Tensor, weight: Tensor | float) -> None:
         """Tracks `value` and adds `weight * value` to the losses."""

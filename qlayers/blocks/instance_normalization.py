@@ -62,7 +62,8 @@ class InstanceNormalization(keras.layers.Layer):
         if self.affine:
             scale, shift = self.gamma[None], self.beta[None]
         else:
-            scale, shift = ops.ones((1, 1)), ops.zeros((1, 1))
+            scale = ops.ones((1, 1), dtype="float32")
+            shift = ops.zeros((1, 1), dtype="float32")
         y = normalize_instances(inputs, scale, shift, self.epsilon)
         return ops.cast(y, self.compute_dtype)
 

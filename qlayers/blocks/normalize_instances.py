@@ -17,7 +17,7 @@ def normalize_instances(
 
     with the mean and the biased variance over all axes between the first and the last.
     Everything that does not depend on the position is folded into one factor and one
-    summand, since passes over the map are what takes the time. Statistics are float32.
+    summand, since passes over the map are what takes the time. All of it is float32.
 
     Args:
         x: Tensor `(batch, ..., channels)` with known spatial sizes. The batch may be
@@ -36,8 +36,8 @@ def normalize_instances(
     # need, and gives wrong second derivatives, which a gradient penalty takes.
     centered = x - ops.mean(x, axis=1, keepdims=True)
     variance = ops.mean(centered * centered, axis=1, keepdims=True)
-    gain = ops.expand_dims(scale, 1) * ops.rsqrt(variance + epsilon)
-    y = centered * gain + ops.expand_dims(shift, 1)
+    gain = ops.expand_dims(as_float32(scale), 1) * ops.rsqrt(variance + epsilon)
+    y = centered * gain + ops.expand_dims(as_float32(shift), 1)
     return ops.reshape(y, (-1, *spatial_shape, channels))
 
 

@@ -118,7 +118,7 @@ def cliff_terms(
         if uniform_points is None:
             shape = (num_grid,) if uniform_dimensions == 1 else (num_grid, 2)
             uniform_points = keras.random.uniform(
-                shape, -_HALF_WIDTH, _HALF_WIDTH, seed=seed
+                shape, -_HALF_WIDTH, _HALF_WIDTH, dtype="float32", seed=seed
             )
         points = as_float32(ops.convert_to_tensor(uniform_points))
         divergence = (

@@ -4,7 +4,7 @@ import math
 
 from keras import ops
 
-from qlayers.backend import Tensor
+from qlayers.backend import Tensor, as_float32
 
 
 def uniform_kl(logits: Tensor, num_active: Tensor | None = None) -> Tensor:
@@ -17,7 +17,7 @@ def uniform_kl(logits: Tensor, num_active: Tensor | None = None) -> Tensor:
             broadcasts to the leading one. Default: all.
 
     Returns:
-        Divergence in nats, of the leading shape of `logits`.
+        float32 divergence in nats, of the leading shape of `logits`.
 
     Example:
 
@@ -28,7 +28,7 @@ def uniform_kl(logits: Tensor, num_active: Tensor | None = None) -> Tensor:
     Reference:
         Friede et al. 2023, section 3; Baykal et al., eq. 8.
     """
-    logits = ops.convert_to_tensor(logits)
+    logits = as_float32(ops.convert_to_tensor(logits))
     log_q = ops.log_softmax(logits, axis=-1)
     negative_entropy = ops.sum(ops.exp(log_q) * log_q, axis=-1)
     if num_active is None:

@@ -5,7 +5,7 @@ import numbers
 import keras
 from keras import ops
 
-from qlayers.backend import Tensor
+from qlayers.backend import Tensor, as_float32
 
 # Smallest uniform draw; log(-log(0)) would be infinite.
 _TINY = 1e-30
@@ -30,7 +30,7 @@ def gumbel_softmax(
         seed: Integer or `keras.random.SeedGenerator`.
 
     Returns:
-        Tensor of the shape of `logits` whose last axis sums to 1.
+        float32 tensor of the shape of `logits` whose last axis sums to 1.
 
     Example:
 
@@ -41,7 +41,7 @@ def gumbel_softmax(
     Reference:
         Jang et al. 2017, eq. 2; Friede et al. 2023, eq. 2 (scaled noise).
     """
-    logits = ops.convert_to_tensor(logits)
+    logits = as_float32(ops.convert_to_tensor(logits))
     if not (isinstance(noise_scale, numbers.Real) and noise_scale == 0):
         uniform = keras.random.uniform(
             ops.shape(logits), minval=_TINY, maxval=1.0, dtype="float32", seed=seed

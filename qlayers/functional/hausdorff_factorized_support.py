@@ -116,10 +116,11 @@ def _search(z: Tensor) -> Callable[[Tensor], Tensor]:
         bad = [ops.logical_not(ops.isfinite(x)) for x in (u, v)]
         is_bad = ops.any(ops.stack(bad))
         at = [first_argmin(ops.where(x, 0.0, 1.0)) for x in bad]
+        farthest = as_float32(ops.where(is_bad, np.inf, -0.5))
         return ops.while_loop(
             lambda bounds, farthest, rows: ops.max(bounds) > farthest,
             search_cell,
-            (bounds, ops.where(is_bad, np.inf, -0.5), ops.stack([*at, at[0]])),
+            (bounds, farthest, ops.stack([*at, at[0]])),
         )[2]
 
     return deciding_rows

@@ -145,12 +145,14 @@ def draw_directions(
     # The sample axis is drawn first so that one part of a batch gets what it would get
     # in the whole batch.
     shape = (num_samples, num_perturbations, n)
-    signs = ops.sign(keras.random.uniform(shape, seed=seed) - 0.5)
+    uniform = keras.random.uniform(shape, dtype="float32", seed=seed)
+    signs = ops.sign(uniform - 0.5)
     drawn = ops.where(signs == 0, ops.ones_like(signs), signs)
     if normalized:
         # An integer gives the same bits again; these draws must be independent.
         seed = seed + 1 if isinstance(seed, int) else seed
-        drawn = ops.concatenate([drawn, keras.random.normal(shape, seed=seed)], axis=1)
+        normal = keras.random.normal(shape, dtype="float32", seed=seed)
+        drawn = ops.concatenate([drawn, normal], axis=1)
     return ops.transpose(drawn, (1, 0, 2))
 
 
@@ -181,15 +183,17 @@ def draw_coordinates(
     num_steps = _num_steps(n, num_points, normalized)
     # An integer gives the same bits again; these draws must be independent.
     seeds = [seed + i if isinstance(seed, int) else seed for i in range(3)]
-    order = ops.cast(ops.argsort(keras.random.uniform((n,), seed=seeds[0])), "int32")
+    keys = keras.random.uniform((n,), dtype="float32", seed=seeds[0])
+    order = ops.cast(ops.argsort(keys), "int32")
     sample = ops.arange(num_samples, dtype="int32")
     rounds = (num_samples + n - 1) // n
-    keys = keras.random.uniform((rounds, n), seed=seeds[1])
+    keys = keras.random.uniform((rounds, n), dtype="float32", seed=seeds[1])
     distances = ops.cast(ops.argsort(keys, axis=-1)[:, :num_steps], "int32")
     distances = ops.take(distances, sample // n, axis=0)
     latents = ops.take(order, (ops.expand_dims(sample, 1) + distances) % n)
-    uniform = keras.random.uniform((num_samples, num_steps), seed=seeds[2])
-    signs = ops.where(uniform < 0.5, -1.0, 1.0)
+    shape = (num_samples, num_steps)
+    uniform = keras.random.uniform(shape, dtype="float32", seed=seeds[2])
+    signs = as_float32(ops.where(uniform < 0.5, -1.0, 1.0))
     steps = ops.one_hot(latents, n, dtype="float32") * ops.expand_dims(signs, -1)
     return ops.transpose(steps, (1, 0, 2))
 

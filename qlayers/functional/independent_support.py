@@ -54,7 +54,7 @@ def independent_support(
     unit = _to_unit_interval(z)
     count, n = ops.shape(unit)[0], unit.shape[-1]
     if points is None:
-        points = keras.random.uniform((num_samples, n), seed=seed)
+        points = keras.random.uniform((num_samples, n), dtype="float32", seed=seed)
     points = as_float32(ops.convert_to_tensor(points))
     keys = ops.stop_gradient(unit)
     if weights is not None:

@@ -94,8 +94,9 @@ def draw_halves(
     # The sample axis is drawn first so that one part of a batch gets what it would get
     # in the whole batch.
     shape = (num_samples, 2, num_perturbations, n)
-    uniform = ops.transpose(keras.random.uniform(shape, seed=seed), (1, 2, 0, 3))
-    sign = ops.where(uniform[0] < 0.5, -1.0, 1.0)
+    uniform = keras.random.uniform(shape, dtype="float32", seed=seed)
+    uniform = ops.transpose(uniform, (1, 2, 0, 3))
+    sign = as_float32(ops.where(uniform[0] < 0.5, -1.0, 1.0))
     rank = ops.argsort(ops.argsort(uniform[1], axis=-1), axis=-1)
     is_first = ops.cast(rank < n // 2, "float32")
     return ops.concatenate([sign * is_first, sign * (1.0 - is_first)], axis=0)
@@ -119,7 +120,7 @@ def orthogonality_of_samples(
     """
     n, count = halves.shape[-1], halves.shape[0] // 2
     if n < 2:
-        return ops.zeros((count, 1))
+        return ops.zeros((count, 1), dtype="float32")
     steps = epsilon * ops.stack([halves, -halves])
     points = ops.reshape(ops.add(z, steps), (-1, n))
     product = first = second = 0.0

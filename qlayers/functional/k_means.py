@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from qlayers.backend import Tensor, first_argmin
+from qlayers.backend import Tensor, as_float32, first_argmin
 
 # The order of the vectors: their numbers times the first modulo the second, a prime.
 _FACTOR, _PRIME = 31321, 65521
@@ -32,7 +32,7 @@ def k_means(
             if these were not there; or None.
 
     Returns:
-        Means of shape `(num_clusters, dim)`.
+        float32 means of shape `(num_clusters, dim)`.
 
     Example:
 
@@ -43,7 +43,7 @@ def k_means(
     Reference:
         Lloyd 1982, Least squares quantization in PCM.
     """
-    x = ops.stop_gradient(ops.convert_to_tensor(x))
+    x = ops.stop_gradient(as_float32(ops.convert_to_tensor(x)))
     if weights is None:
         weights = ops.ones_like(x[:, 0])
     counts = ops.expand_dims(weights, -1) > 0

@@ -40,7 +40,7 @@ def permute_latents(
             f"(samples, n, group). Received shape {tuple(z.shape)}."
         )
     num_samples, n = ops.shape(z)[0], z.shape[1]
-    keys = keras.random.uniform((num_samples, n), seed=seed)
+    keys = keras.random.uniform((num_samples, n), dtype="float32", seed=seed)
     if weights is not None:
         # Samples to leave out come last, and after the ranks of all others.
         keys = ops.where(ops.expand_dims(weights, -1) > 0, keys, 2.0)

@@ -1,5 +1,6 @@
 """Features of few values as histogram bins."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,11 @@ from qlayers.metrics._checks import IntArray
 _MOST_VALUES = 512
 # Cells of a joint histogram that stay in the fastest cache.
 _MOST_CELLS = 256
+# Constant features add no cell, but a joint histogram has a dimension for each, and
+# NumPy has 32 (64 from version 2 on).
+_MOST_TOGETHER = 32
+# What 16 bits can number: values of all features, and cells of all groups.
+_MOST_NUMBERS = 2**16
 _CLOSE = np.float32(1e-7)
 
 
@@ -36,7 +42,7 @@ class CountedFeatures:
 
     @classmethod
     def of(cls, columns: npt.NDArray[np.float32]) -> "CountedFeatures | None":
-        """Counts (features, samples); None if some feature has too many values."""
+        """Counts (features, samples); None if the features have too many values."""
         found = []
         for column in columns:
             distinct, index = np.unique(column, return_inverse=True)
@@ -46,7 +52,7 @@ class CountedFeatures:
             found.append((distinct, index.reshape(-1)))
         sizes = [len(distinct) for distinct, _ in found]
         bins = np.stack([index for _, index in found])
-        if sum(sizes) * _MOST_CELLS > 2**24:
+        if sum(sizes) > _MOST_NUMBERS:
             return None
         values = np.zeros((len(columns), max(sizes)), np.float32)
         for row, (distinct, _) in zip(values, found, strict=True):
@@ -59,16 +65,33 @@ class CountedFeatures:
 
 
 def _groups(sizes: list[int]) -> list[list[int]]:
-    """Neighbouring features while their joint histogram stays small."""
+    """Neighbouring features while their joint histogram stays small.
+
+    Joint histograms of many features together have more cells than can be numbered:
+    their groups are smaller, and in the end one feature each.
+    """
+    most = _MOST_CELLS
+    groups = _groups_up_to(most, sizes)
+    while sum(_num_cells(group, sizes) for group in groups) > _MOST_NUMBERS:
+        most //= 2
+        groups = _groups_up_to(most, sizes)
+    return groups
+
+
+def _groups_up_to(most: int, sizes: list[int]) -> list[list[int]]:
     groups: list[list[int]] = []
-    product = _MOST_CELLS + 1
+    product = most + 1
     for feature, size in enumerate(sizes):
-        if product * size > _MOST_CELLS:
+        if product * size > most or len(groups[-1]) == _MOST_TOGETHER:
             groups.append([])
             product = 1
         groups[-1].append(feature)
         product *= size
     return groups
+
+
+def _num_cells(group: list[int], sizes: list[int]) -> int:
+    return math.prod(sizes[feature] for feature in group)
 
 
 def _cells(

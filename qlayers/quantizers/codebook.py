@@ -139,7 +139,9 @@ class Codebook:
         samples = ops.shape(candidates)[1]
         if weights is not None:
             samples = ops.maximum(ops.sum(weights, axis=1, keepdims=True), 1.0)
-        position = keras.random.uniform(self.shape[:2], seed=self._seed_generator)
+        position = keras.random.uniform(
+            self.shape[:2], dtype="float32", seed=self._seed_generator
+        )
         position = ops.floor(position * ops.cast(samples, "float32"))
         index = ops.minimum(ops.cast(position, "int32"), ops.cast(samples, "int32") - 1)
         if weights is not None:

@@ -36,19 +36,25 @@ def from_token(tokens: Tensor, num_values: Sequence[int]) -> Tensor:
         num_values: Number of codes of each latent.
     """
     places = _places(num_values)
-    tokens = ops.convert_to_tensor(tokens)
+    if not hasattr(tokens, "dtype"):
+        tokens = np.asarray(tokens)
     if "int" not in str(tokens.dtype):
         raise ValueError(f"Tokens are integers. Received dtype {tokens.dtype}.")
-    count = math.prod(num_values)
-    if is_eager(tokens) and bool(ops.any(tokens >= count)):
-        raise ValueError(
-            f"Tokens run from 0 to {count - 1}. Received the token "
-            f"{int(ops.max(tokens))}."
-        )
+    if is_eager(tokens):
+        _check_range(ops.convert_to_numpy(tokens), math.prod(num_values))
     tokens = ops.expand_dims(ops.cast(tokens, "int32"), -1)
     sizes = np.asarray(num_values, "int32")
     codes = ops.mod(ops.floor_divide(ops.maximum(tokens, 0), places), sizes)
     return ops.where(tokens >= 0, codes, ops.full_like(codes, -1))
+
+
+def _check_range(tokens: np.ndarray, count: int) -> None:
+    # As a Python integer: `count` need not have a place in the tokens' type.
+    largest = int(tokens.max(initial=0))
+    if largest >= count:
+        raise ValueError(
+            f"Tokens run from 0 to {count - 1}. Received the token {largest}."
+        )
 
 
 def _places(num_values: Sequence[int]) -> np.ndarray:

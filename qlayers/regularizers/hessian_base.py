@@ -161,7 +161,7 @@ class BaseHessianPenalty(BaseRegularizer, keras.layers.Wrapper):
             self.add_term(self.term, value, weight)
             return
         shape = (self._num_ratios(), 2) if self._is_pooled else ()
-        measured = ops.cond(is_due, measure, lambda: ops.zeros(shape))
+        measured = ops.cond(is_due, measure, lambda: ops.zeros(shape, dtype="float32"))
         value = self._value(measured, share)
         self.add_loss(self.step_interval * weight * value)
         # Between its steps the penalty is shown as it was last seen.

@@ -2,12 +2,13 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import keras
 from keras import ops
 
-from qlayers.backend import Tensor
+from qlayers.backend import Tensor, read_variable
 from qlayers.checks import check_count, check_number
 from qlayers.functional.permute_latents import permute_latents
 from qlayers.masks import share_of_weights, weighted_mean
@@ -150,7 +151,9 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
 
     def add_terms(self, own: Tensor, weights: Tensor | None = None) -> None:
         share = share_of_samples(own) if weights is None else share_of_weights(weights)
-        ratio = self._log_ratio(own, frozen=True)
+        # One read for both terms; `read_variable` says why.
+        network = self._read_network()
+        ratio = network.frozen().log_ratio(own)
         estimate = share * weighted_mean(ratio, weights)
         self.add_term("total_correlation", estimate, self.value_of("weight"))
         if self.trains_itself:
@@ -159,7 +162,7 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
             permuted = part_of_replica(
                 permute_latents(of_all, self.seed_generator, all_weights), own
             )
-            loss = share * self.discriminator_loss(own, permuted, weights)
+            loss = share * self._loss_of(network, own, permuted, weights)
             self.add_term("discriminator_loss", loss, 1.0)
 
     def log_density_ratio(self, z: Tensor) -> Tensor:
@@ -168,7 +171,7 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
         Its mean over samples of `q` is the total correlation. Gradients flow to `z`
         alone.
         """
-        return self._log_ratio(self.samples_of(z), frozen=True)
+        return self._read_network().frozen().log_ratio(self.samples_of(z))
 
     def discriminator_loss(
         self, z: Tensor, z_permuted: Tensor, weights: Tensor | None = None
@@ -182,9 +185,14 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
             z_permuted: Latents from `qlayers.functional.permute_latents`.
             weights: Weights of the samples, `(samples,)`. Default: all alike.
         """
+        return self._loss_of(self._read_network(), z, z_permuted, weights)
+
+    def _loss_of(
+        self, network: "_Network", z: Tensor, z_permuted: Tensor, weights: Tensor | None
+    ) -> Tensor:
         # With two logits, -log softmax(D)_0 is softplus(D_1 - D_0).
-        of_joint = self._log_ratio(ops.stop_gradient(self.samples_of(z)))
-        of_product = self._log_ratio(ops.stop_gradient(self.samples_of(z_permuted)))
+        of_joint = network.log_ratio(ops.stop_gradient(self.samples_of(z)))
+        of_product = network.log_ratio(ops.stop_gradient(self.samples_of(z_permuted)))
         as_joint, as_product = ops.softplus(-of_joint), ops.softplus(of_product)
         return 0.5 * (
             weighted_mean(as_joint, weights) + weighted_mean(as_product, weights)
@@ -197,24 +205,18 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
     def gathered_weights(self, weights: Tensor) -> Tensor:
         return weights
 
-    def _log_ratio(self, samples: Tensor, frozen: bool = False) -> Tensor:
+    def _read_network(self) -> "_Network":
         if not self.kernels:
             raise ValueError(
                 "TotalCorrelationDiscriminator has no discriminator: the layer is not "
                 f"built, or its weight is 0. built={self.built}, "
                 f"weight={self.weight!r}."
             )
-        x = ops.reshape(samples, (-1, self.kernels[0].shape[0]))
-        last = len(self.kernels) - 1
-        for depth, (kernel, bias) in enumerate(
-            zip(self.kernels, self.biases, strict=True)
-        ):
-            if frozen:
-                kernel, bias = ops.stop_gradient(kernel), ops.stop_gradient(bias)
-            x = ops.matmul(x, kernel) + bias
-            if depth < last:
-                x = ops.leaky_relu(x, self.negative_slope)
-        return x[:, 0] - x[:, 1]
+        kernels, biases = (
+            [read_variable(variable) for variable in variables]
+            for variables in (self.kernels, self.biases)
+        )
+        return _Network(kernels, biases, self.negative_slope)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
@@ -226,3 +228,38 @@ class TotalCorrelationDiscriminator(LatentRegularizer):
             ),
         )
         return config
+
+
+@dataclass(frozen=True)
+class _Network:
+    """The discriminator's weights as they were read, and its function.
+
+    Attributes:
+        kernels: Kernel of each layer.
+        biases: Bias of each layer.
+        negative_slope: Slope of the leaky ReLU below 0.
+    """
+
+    kernels: list[Tensor]
+    biases: list[Tensor]
+    negative_slope: float
+
+    def frozen(self) -> "_Network":
+        """The same function, which no gradient trains."""
+        kernels, biases = (
+            [ops.stop_gradient(x) for x in tensors]
+            for tensors in (self.kernels, self.biases)
+        )
+        return _Network(kernels, biases, self.negative_slope)
+
+    def log_ratio(self, samples: Tensor) -> Tensor:
+        """Difference of the two logits of each sample."""
+        x = ops.reshape(samples, (-1, self.kernels[0].shape[0]))
+        last = len(self.kernels) - 1
+        for depth, (kernel, bias) in enumerate(
+            zip(self.kernels, self.biases, strict=True)
+        ):
+            x = ops.matmul(x, kernel) + bias
+            if depth < last:
+                x = ops.leaky_relu(x, self.negative_slope)
+        return x[:, 0] - x[:, 1]

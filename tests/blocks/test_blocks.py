@@ -16,6 +16,8 @@ from qlayers.blocks import (
 from tests import numpy_layers as ref
 
 pytestmark = pytest.mark.backends
+# JAX has float64 only if it is told so before it starts.
+DOUBLE = [] if keras.backend.backend() == "jax" else ["float64"]
 
 
 def feature_map(*shape, mean=0.0, seed=0):
@@ -66,6 +68,20 @@ class TestInstanceNormalization:
         expected = ref.instance_norm(x.astype(float), 1e-6)
         np.testing.assert_allclose(numpy(y).astype(float), expected, atol=2e-3)
 
+    @pytest.mark.parametrize("dtype", [*DOUBLE, "float16", "bfloat16"])
+    @pytest.mark.parametrize("affine", [True, False])
+    def test_every_pure_precision(self, dtype, affine):
+        x = feature_map(2, 8, 8, 3, mean=1.0)
+        layer = InstanceNormalization(affine=affine, dtype=dtype)
+        y = layer(ops.cast(x, dtype))
+        assert keras.backend.standardize_dtype(y.dtype) == dtype
+        rounded = numpy(ops.cast(ops.cast(x, dtype), "float32"))
+        expected = ref.instance_norm(rounded.astype(float), 1e-6)
+        tolerance = {"float64": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
+        np.testing.assert_allclose(
+            numpy(ops.cast(y, "float32")), expected, atol=tolerance
+        )
+
     def test_needs_space(self):
         with pytest.raises(ValueError, match=r"between the first .* \(None, 3\)"):
             InstanceNormalization().build((None, 3))
@@ -104,6 +120,19 @@ class TestAdaptiveInstanceNormalization:
         layer = AdaptiveInstanceNormalization()
         once, again = numpy(layer([x, style])), numpy(layer([5.0 * x + 2.0, style]))
         np.testing.assert_allclose(once, again, atol=1e-5)
+
+    @pytest.mark.parametrize("dtype", [*DOUBLE, "float16"])
+    def test_every_pure_precision(self, dtype):
+        x, style = feature_map(2, 8, 8, 3), feature_map(2, 6, seed=1)
+        layer = AdaptiveInstanceNormalization(dtype=dtype)
+        y = layer([ops.cast(x, dtype), ops.cast(style, dtype)])
+        assert keras.backend.standardize_dtype(y.dtype) == dtype
+        single = AdaptiveInstanceNormalization()
+        single.build([x.shape, style.shape])
+        single.set_weights(layer.get_weights())
+        np.testing.assert_allclose(
+            numpy(ops.cast(y, "float32")), numpy(single([x, style])), atol=2e-2
+        )
 
     def test_wrong_inputs(self):
         with pytest.raises(ValueError, match=r"\[feature_map, style\]"):
@@ -179,6 +208,19 @@ class TestLearnedConstant:
     def test_wrong_shape(self):
         with pytest.raises(ValueError, match="shape"):
             LearnedConstant((4, 0))
+
+
+def test_floatx_float64():
+    previous = keras.config.floatx()
+    keras.config.set_floatx("float64")
+    try:
+        x = feature_map(2, 8, 8, 3)
+        for affine in (True, False):
+            layer = InstanceNormalization(affine=affine, dtype="float64")
+            expected = ref.instance_norm(x.astype(float), 1e-6)
+            np.testing.assert_allclose(numpy(layer(x)), expected, atol=1e-5)
+    finally:
+        keras.config.set_floatx(previous)
 
 
 @pytest.mark.parametrize(

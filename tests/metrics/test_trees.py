@@ -8,6 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from qlayers.metrics import dci
 from qlayers.metrics._boosted_trees import BoostedTrees, compiled_trees
+from qlayers.metrics._counted import CountedFeatures
 from qlayers.metrics._counted_forest import CountedForest, ForestSample, can_count
 from tests.metrics.samples import full_grid, noisy
 
@@ -75,6 +76,56 @@ def test_both_engines_give_the_same_numbers(values):
 
 
 @pytest.mark.parametrize("use_numba", ENGINES)
+def test_boosting_finds_the_last_of_many_counted_features(use_numba):
+    """Pairs of 16 values have 76,800 cells in all: more than 16 bits can number."""
+    latents = np.random.default_rng(0).integers(0, 16, (400, 600))
+    labels = latents[:, -1] > 7
+    model = BoostedTrees(0, use_numba).fit(latents, labels)
+    theirs = GradientBoostingClassifier(random_state=0).fit(latents, labels)
+    assert theirs.feature_importances_[-1] == pytest.approx(1.0)
+    np.testing.assert_allclose(
+        model.feature_importances_, theirs.feature_importances_, atol=1e-9
+    )
+    assert np.array_equal(model.predict(latents), labels)
+    assert np.array_equal(model.predict_training(), labels)
+
+
+@compiled
+def test_both_engines_give_the_same_numbers_of_many_counted_features():
+    generator = np.random.default_rng(1)
+    latents = generator.integers(0, 16, (300, 560))
+    mixed = latents[:, -1] + latents[:, 0] + 0.1 * generator.normal(size=300)
+    labels = np.digitize(mixed, [11, 19])
+    fast = BoostedTrees(2).fit(latents, labels)
+    plain = BoostedTrees(2, compiled=False).fit(latents, labels)
+    np.testing.assert_allclose(
+        fast.feature_importances_, plain.feature_importances_, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        fast.decision_function(latents), plain.decision_function(latents), atol=1e-7
+    )
+
+
+@pytest.mark.parametrize(
+    "features, values, samples",
+    [(6, 5, 100), (510, 16, 100), (512, 16, 100), (600, 16, 100), (128, 512, 2048)],
+)
+def test_cells_tell_the_bins_of_every_feature(features, values, samples):
+    """Up to 65,536 values in all are counted; their joint cells may be more."""
+    columns = np.random.default_rng(2).integers(0, values, (features, samples))
+    columns[:, :values] = np.arange(values)
+    counted = CountedFeatures.of(columns.astype(np.float32))
+    assert counted is not None
+    _, groups = np.unique(counted.spans[:, 0], return_inverse=True)
+    for feature, (first, last) in enumerate(counted.spans):
+        cells = counted.cells[:, groups[feature]].astype(np.int64)
+        assert first <= cells.min() and cells.max() < last
+        np.testing.assert_array_equal(
+            counted.bin_of_cell[feature, cells - first], columns[feature]
+        )
+
+
+@pytest.mark.parametrize("use_numba", ENGINES)
 def test_twins_share_importance_as_in_scikit_learn(use_numba):
     sources = full_grid((4, 3), repeats=20)
     latents = sources[:, [0, 0, 1]].astype(float)
@@ -109,6 +160,16 @@ def test_constant_and_close_features(use_numba):
     np.testing.assert_allclose(
         ours.feature_importances_, theirs.feature_importances_, atol=2e-2
     )
+
+
+@pytest.mark.parametrize("use_numba", ENGINES)
+def test_more_constant_features_than_an_array_has_dimensions(use_numba):
+    latents = np.zeros((90, 100))
+    latents[:, 70] = np.arange(90) % 3
+    labels = latents[:, 70] > 1
+    model = BoostedTrees(0, use_numba).fit(latents, labels)
+    assert model.feature_importances_[70] == pytest.approx(1.0)
+    np.testing.assert_array_equal(model.predict(latents), labels)
 
 
 @pytest.mark.parametrize("use_numba", ENGINES)

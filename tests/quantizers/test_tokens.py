@@ -45,6 +45,34 @@ def test_no_code_is_no_token():
     np.testing.assert_array_equal(found, [[[1, 2], [-1, -1]]])
 
 
+@pytest.mark.parametrize(
+    ("num_values", "dtype"),
+    [([4] * 4, "uint8"), ([16] * 4, "uint16"), ([8] * 3, "int16"), ([2] * 31, "int32")],
+)
+def test_tokens_of_a_type_that_just_holds_them(num_values, dtype):
+    layer = qlayers.FiniteScalarQuantizer(num_values)
+    layer.build((None, len(num_values)))
+    codes = rng.integers(0, num_values, (50, len(num_values)))
+    codes[0], codes[1] = 0, np.array(num_values) - 1
+    places = np.cumprod([1, *num_values[:-1]])
+    tokens = codes @ places
+    assert tokens[1] == np.prod(num_values) - 1
+    found = as_float64(layer.to_token(codes.astype("uint8")))
+    np.testing.assert_array_equal(found, tokens)
+    found = as_float64(layer.from_token(tokens.astype(dtype)))
+    np.testing.assert_array_equal(found, codes)
+
+
+@pytest.mark.parametrize(
+    ("token", "dtype"), [(200, "uint8"), (2**32 + 3, "int64"), (2**63 + 3, "uint64")]
+)
+def test_tokens_out_of_range_in_every_type(token, dtype):
+    layer = qlayers.FiniteScalarQuantizer(4)
+    layer.build((None, 2))
+    with pytest.raises(ValueError, match=rf"from 0 to 15. Received the token {token}"):
+        layer.from_token(np.array([3, token], dtype))
+
+
 def test_bad_tokens():
     layer = qlayers.FiniteScalarQuantizer(4)
     with pytest.raises(ValueError, match="Call the layer on a tensor, or `build"):

@@ -194,3 +194,22 @@ def test_default_network_is_the_papers():
     shapes = [tuple(kernel.shape) for kernel in layer.kernels]
     assert shapes == [(10, 1000), *[(1000, 1000)] * 5, (1000, 2)]
     assert layer.negative_slope == 0.2
+
+
+def test_a_traced_step_reads_each_weight_once():
+    """A second read, which no gradient passes through, could follow the update.
+
+    Half of the first steps of small models on a busy machine then had a total
+    correlation of one weight after and the others before the update.
+    """
+    import tensorflow as tf
+
+    layer = qlayers.TotalCorrelationDiscriminator(1.0, (7, 5), seed=0)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(3), layer])
+    model.compile("sgd", "mse")
+    step = tf.function(model.train_step).get_concrete_function((Z, Z))
+    handles = {id(handle): tensor for handle, tensor in step.graph.captures}
+    for variable in layer.discriminator_variables:
+        handle = handles[id(variable.value.handle)]
+        reads = [op for op in handle.consumers() if op.type == "ReadVariableOp"]
+        assert len(reads) == 1, variable.path
