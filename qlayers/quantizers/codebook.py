@@ -1,5 +1,8 @@
 """Learned codebooks, and the revival of codes that nothing uses any more."""
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -10,6 +13,7 @@ from qlayers.backend import (
     Tensor,
     count_integers,
     gather_global_batch,
+    read_variable,
     take_rows,
 )
 from qlayers.masks import valid_first
@@ -54,6 +58,7 @@ class Codebook:
         self.idle_calls: Any = None
         self._seed_generator = owner.seed_generator
         self._moved: Any = None
+        self._reads = threading.local()  # replicas are threads
         self.variable = owner.add_weight(
             name="codebook",
             shape=shape,
@@ -76,9 +81,21 @@ class Codebook:
     @property
     def table(self) -> Tensor:
         """The current code values, `(rows, num_values, code_dim)`."""
-        if self._moved is None:
-            return ops.convert_to_tensor(self.variable)
-        return ops.add(self.variable, self._moved)
+        shared = getattr(self._reads, "table", None)
+        return self._read() if shared is None else shared
+
+    @contextlib.contextmanager
+    def read_once(self) -> Iterator[None]:
+        """Within, `table` is one tensor; `qlayers.backend.read_variable` says why."""
+        self._reads.table = self._read()
+        try:
+            yield
+        finally:
+            self._reads.table = None
+
+    def _read(self) -> Tensor:
+        table = read_variable(self.variable)
+        return table if self._moved is None else ops.add(table, self._moved)
 
     def start(self, inputs: Tensor, weights: Tensor | None = None) -> None:
         """Called with the inputs of each training call, before codes are chosen."""

@@ -137,6 +137,15 @@ class GumbelQuantizer(BaseQuantizer):
     ) -> Tensor | tuple[Tensor, Tensor]:
         x = self._prepare(inputs)
         weights_of_samples = self._sample_weights(mask, x)
+        with self._codebook.read_once():
+            z, codes, weights = self._quantize(x, training, weights_of_samples)
+        z = self._finish(z, codes, training, weights_of_samples)
+        return (z, weights) if return_assignments else z
+
+    def _quantize(
+        self, x: Tensor, training: bool | None, weights_of_samples: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Latents, codes and assignments."""
         codes = self._codes(x)
         logits = -self._distances(x) if self._needs_logits(training) else None
         self._add_kl(logits, weights_of_samples)
@@ -151,8 +160,7 @@ class GumbelQuantizer(BaseQuantizer):
         if self.learns(training):
             used = mask_codes(codes, weights_of_samples)
             self._codebook.revive(used, x, weights_of_samples)
-        z = self._finish(z, codes, training, weights_of_samples)
-        return (z, weights) if return_assignments else z
+        return z, codes, weights
 
     def value_table(self) -> Tensor:
         """Codes of every latent, float32 `(n, num_values)`.

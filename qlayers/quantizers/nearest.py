@@ -64,12 +64,13 @@ class NearestCodeQuantizer(BaseQuantizer):
         learns = self.learns(training)
         if learns:
             self._codebook.start(x, weights)
-        codes = self._codes(x)
-        z = self._values_of(ops.maximum(codes, 0))
+        with self._codebook.read_once():
+            codes = self._codes(x)
+            z = self._values_of(ops.maximum(codes, 0))
+            if learns:
+                self._codebook.update(mask_codes(codes, weights), x, weights)
         self._add_loss_of("quantize", ops.stop_gradient(x) - z, weights)
         self._add_loss_of("commit", x - ops.stop_gradient(z), weights)
-        if learns:
-            self._codebook.update(mask_codes(codes, weights), x, weights)
         return self._finish(self._with_gradient(x, z), codes, training, weights)
 
     def _with_gradient(self, x: Tensor, z: Tensor) -> Tensor:
