@@ -89,7 +89,8 @@ def check_sources(sources: Any, name: str = "sources") -> IntArray:
         raise ValueError(
             f"`{name}` must hold integer class labels, but column {column} has "
             "fractions. Bin continuous sources into integers first, or use a score "
-            "that takes them (`mcc`, `infomec(..., continuous_sources=...)`)."
+            "that takes them (`mcc`; `infomec`, `dci_es` and `sap` with "
+            "`continuous_sources`)."
         )
     return array.astype(np.int64)
 

@@ -105,19 +105,28 @@ class Sample:
 
     def constant_notes(self) -> tuple[str, ...]:
         """What to tell the reader about sources that do not vary."""
-        if self.varying.all():
-            return ()
-        columns = ", ".join(map(str, np.flatnonzero(~self.varying)))
-        return (f"constant sources left out: {columns}",)
+        return constant_notes(self.varying)
+
+
+def constant_notes(varying: BoolArray) -> tuple[str, ...]:
+    """What to tell the reader about columns of sources that do not vary."""
+    if varying.all():
+        return ()
+    columns = ", ".join(map(str, np.flatnonzero(~varying)))
+    return (f"constant sources left out: {columns}",)
+
+
+def varying_columns(columns: FloatArray) -> BoolArray:
+    """Columns of more than one number, up to rounding."""
+    # A mean of equal numbers can miss them by a last digit; that is not spread.
+    return columns.std(axis=0) > 1e-12 * np.abs(columns).max(axis=0)
 
 
 def standardize(columns: FloatArray) -> FloatArray:
     """Zero mean and unit (population) variance; constant columns become 0."""
     centred = columns - columns.mean(axis=0)
-    spread = columns.std(axis=0)
-    # A mean of equal numbers can miss them by a last digit; that is not spread.
-    flat = spread <= 1e-12 * np.abs(columns).max(axis=0)
-    return np.where(flat, 0.0, centred / np.where(flat, 1.0, spread))
+    varying = varying_columns(columns)
+    return np.where(varying, centred / np.where(varying, columns.std(axis=0), 1.0), 0.0)
 
 
 def split(

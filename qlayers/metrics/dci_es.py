@@ -1,22 +1,29 @@
 """DCI-ES: DCI, and how much capacity a probe needs to read the sources."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from qlayers.metrics._checks import FloatArray, IntArray, check_at_least
+from qlayers.metrics._checks import (
+    FloatArray,
+    IntArray,
+    check_at_least,
+    check_real_sources,
+)
 from qlayers.metrics._domain import domain_notes
 from qlayers.metrics._parallel import map_threads
-from qlayers.metrics._sample import Sample, split
+from qlayers.metrics._sample import Sample, split, varying_columns
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
 from qlayers.metrics.dci import disentanglement_scores
 from qlayers.metrics.metric_result import MetricResult
 
 # Depths of the authors' forests.
 DEPTHS = (1, 2, 3, 4, 8, 10, 12, 14, 16, 18, 20, 32)
+# Classes that stand for the values of a continuous source in the notes.
+_CLASSES = 10
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -94,7 +101,7 @@ def dci_es(
     are those of the depth with the highest informativeness.
 
     Args:
-        sources: (samples, n_s) integers.
+        sources: (samples, n_s) integers; in `continuous_sources` any numbers.
         latents: (samples, n_z) numbers.
         depths: Ascending depths of the forests.
         num_trees: Trees in each forest.
@@ -116,11 +123,11 @@ def dci_es(
         Eastwood et al. 2023, DCI-ES: An Extended Disentanglement Framework with
         Connections to Identifiability; probes, losses and areas of its public code.
     """
-    sample = Sample(sources, latents)
+    sample = _MixedSample(sources, latents, continuous_sources)
     plan = _Plan(
         tuple(check_at_least(depth, 1, "depths") for depth in depths),
         check_at_least(num_trees, 1, "num_trees"),
-        _columns(continuous_sources, sample.num_sources),
+        sample.continuous,
         test_size,
         seed,
     )
@@ -154,16 +161,55 @@ def loss_capacity_explicitness(
     return float(1 - 2 * area / ((x[-1] - x[0]) * baseline))
 
 
-def _columns(given: Sequence[int], count: int) -> frozenset[int]:
-    for column in given:
-        if not 0 <= column < count:
-            raise ValueError(
-                f"`continuous_sources` names column {column}; `sources` has {count}."
-            )
-    return frozenset(given)
+class _MixedSample(Sample):
+    """Sources of which some columns are real numbers.
+
+    In `sources`, which notes are about, classes of neighbouring numbers stand for them.
+
+    Args:
+        sources: (samples, n_s) integers; in `continuous` any numbers.
+        latents: (samples, n_z) numbers.
+        continuous: Columns of real numbers.
+
+    Attributes:
+        targets: (samples, n_s) the sources as they were given.
+        continuous: The columns of real numbers.
+    """
+
+    def __init__(self, sources: Any, latents: Any, continuous: Iterable[int]) -> None:
+        self.continuous = frozenset(continuous)
+        if not self.continuous:
+            super().__init__(sources, latents)
+            self.targets = self.sources.astype(np.float64)
+            return
+        self.targets = check_real_sources(sources)
+        count = self.targets.shape[1]
+        for column in self.continuous:
+            if not 0 <= column < count:
+                raise ValueError(
+                    f"`continuous_sources` names column {column}; `sources` has "
+                    f"{count}."
+                )
+        columns = sorted(self.continuous)
+        classes = self.targets.copy()
+        classes[:, columns] = _classes(self.targets[:, columns])
+        super().__init__(classes, latents)
+
+    def rows(self, rows: IntArray) -> "_MixedSample":
+        return _MixedSample(self.targets[rows], self.latents[rows], self.continuous)
 
 
-def _score(sample: Sample, plan: _Plan, verbose: bool) -> DCIESResult:
+def _classes(columns: FloatArray) -> FloatArray:
+    """Values of each column in ascending order, in at most ten groups of equal size."""
+    classes = np.zeros(columns.shape)
+    for index in np.flatnonzero(varying_columns(columns)):
+        values, symbols = np.unique(columns[:, index], return_inverse=True)
+        groups = symbols.reshape(-1) * _CLASSES // max(_CLASSES, len(values))
+        classes[:, index] = groups
+    return classes
+
+
+def _score(sample: _MixedSample, plan: _Plan, verbose: bool) -> DCIESResult:
     columns = np.flatnonzero(sample.varying)
     losses = np.full((len(plan.depths), sample.num_sources), np.nan)
     importance = np.zeros((len(plan.depths), sample.num_latents, sample.num_sources))
@@ -182,7 +228,7 @@ def _score(sample: Sample, plan: _Plan, verbose: bool) -> DCIESResult:
 
 
 def _probe(
-    sample: Sample,
+    sample: _MixedSample,
     column: int,
     depth: int,
     plan: _Plan,
@@ -194,7 +240,7 @@ def _probe(
     continuous = column in plan.continuous
     target: npt.NDArray[Any] = sample.source_symbols[:, column]
     if continuous:
-        target = sample.sources[:, column].astype(np.float64)
+        target = sample.targets[:, column]
     model = _forest(continuous, depth, plan)
     model.fit(features[train], target[train])
     return model.feature_importances_, float(model.score(features[test], target[test]))

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from qlayers.metrics import information
 from qlayers.metrics._checks import (
+    BoolArray,
     FloatArray,
     check_latents,
     check_real_sources,
@@ -14,7 +15,7 @@ from qlayers.metrics._checks import (
 )
 from qlayers.metrics._domain import domain_notes
 from qlayers.metrics._parallel import map_threads
-from qlayers.metrics._sample import Sample, split
+from qlayers.metrics._sample import Sample, constant_notes, split, varying_columns
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
 from qlayers.metrics.linear_svm import fit_linear_svm
 from qlayers.metrics.mcc import correlation_matrix
@@ -95,7 +96,7 @@ def sap_of(
 
     def score(part: Sample) -> SAPResult:
         matrix = _accuracies(part, test_size, penalty, seed)
-        gaps = np.where(part.varying, _gaps(matrix), np.nan)
+        gaps, value = _gaps(matrix, part.varying)
         settings = {
             "test_size": round(test_size, 4),
             "penalty": penalty,
@@ -103,7 +104,7 @@ def sap_of(
             **part.shape_settings,
         }
         return SAPResult(
-            sap=float(np.nanmean(gaps)) if part.varying.any() else 0.0,
+            sap=value,
             score_matrix=matrix,
             gap_per_source=gaps,
             settings=settings,
@@ -137,11 +138,12 @@ def _accuracies(
     return np.array(map_threads(column, range(sample.num_latents))).T
 
 
-def _gaps(matrix: FloatArray) -> FloatArray:
+def _gaps(matrix: FloatArray, varying: BoolArray) -> tuple[FloatArray, float]:
+    """Gap of each source, NaN for constant ones, and the mean of the others."""
     ordered = np.sort(matrix, axis=1)
-    if ordered.shape[1] == 1:
-        return ordered[:, 0]
-    return ordered[:, -1] - ordered[:, -2]
+    second = ordered[:, -2] if ordered.shape[1] > 1 else 0.0
+    gaps = np.where(varying, ordered[:, -1] - second, np.nan)
+    return gaps, float(np.nanmean(gaps)) if varying.any() else 0.0
 
 
 def _continuous(
@@ -155,12 +157,14 @@ def _continuous(
 
     def score(s: FloatArray, z: FloatArray) -> SAPResult:
         matrix = correlation_matrix(s, z) ** 2
-        gaps = _gaps(matrix)
+        varying = varying_columns(s)
+        gaps, value = _gaps(matrix, varying)
         return SAPResult(
-            sap=float(gaps.mean()),
+            sap=value,
             score_matrix=matrix,
             gap_per_source=gaps,
             settings={"continuous_sources": True, "samples": len(s)},
+            notes=constant_notes(varying),
         )
 
     return add_intervals(

@@ -6,7 +6,7 @@ from scipy.stats import entropy
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import train_test_split
 
-from qlayers.metrics import dci_es
+from qlayers.metrics import Bootstrap, dci_es
 from qlayers.metrics.dci_es import loss_capacity_explicitness
 from tests.metrics.samples import full_grid, noisy
 
@@ -66,6 +66,63 @@ def test_scores_are_their_definition(regression):
     expected = restated(sources, latents, regression)
     assert found.scores() == pytest.approx(expected, abs=1e-9)
     assert found.losses.shape == (3, 3)
+
+
+def test_real_numbers_among_the_sources():
+    sources, latents = noisy((3, 6, 4), samples=400)
+    generator = np.random.default_rng(1)
+    mixed = sources + [0, 1, 0] * generator.normal(size=(400, 1)) / 7
+    options = {"depths": DEPTHS, "num_trees": 8, "verbose": False}
+    found = dci_es(mixed, latents, continuous_sources=(1,), **options)
+    assert found.scores() == pytest.approx(restated(mixed, latents, (1,)), abs=1e-9)
+    with pytest.raises(ValueError, match="column 1 has fractions"):
+        dci_es(mixed, latents, **options)
+    with pytest.raises(ValueError, match="column 2 has fractions"):
+        dci_es(
+            mixed + np.array([0, 0, 0.5]), latents, continuous_sources=(1,), **options
+        )
+
+
+def test_continuous_latents_equal_to_the_sources_are_perfect():
+    z = np.random.default_rng(0).normal(size=(1500, 2))
+    result = dci_es(
+        z,
+        z,
+        continuous_sources=[0, 1],
+        depths=(1, 8),
+        num_trees=8,
+        verbose=False,
+        bootstrap=Bootstrap(4, verbose=False),
+    )
+    assert result.disentanglement > 0.99
+    assert result.completeness > 0.99
+    assert 0.98 < result.informativeness < 1.0
+    assert result.notes == ()
+    low, high = result.intervals["informativeness"]
+    assert low < result.informativeness < high
+
+
+def test_a_probe_of_one_cut_explains_what_one_cut_can():
+    """The best cut of a uniform variable, in the middle, leaves 1/4 of its variance."""
+    z = np.random.default_rng(0).uniform(size=(20_000, 2))
+    result = dci_es(
+        z, z, continuous_sources=[0, 1], depths=(1, 9), num_trees=4, verbose=False
+    )
+    np.testing.assert_allclose(result.losses[0], 0.25, atol=0.02)
+    # The curve falls from 1/4 to 0 in a straight line, that of guessing from 1.
+    np.testing.assert_allclose(result.explicitness_per_source, 0.75, atol=0.02)
+
+
+def test_continuous_sources_that_cannot_be_scored():
+    z = np.random.default_rng(0).normal(size=(200, 3))
+    constant = z * [1, 0, 1] + [0, 0.1, 0]
+    options = {"depths": (1, 4), "num_trees": 4, "verbose": False}
+    result = dci_es(constant, z, continuous_sources=[0, 1, 2], **options)
+    assert np.isnan(result.explicitness_per_source).tolist() == [False, True, False]
+    assert result.notes == ("constant sources left out: 1",)
+    dependent = z[:, [0, 0]] + [0, 1] * z[:, 1:2] / 10
+    result = dci_es(dependent, z, continuous_sources=[0, 1], **options)
+    assert any("sources 0 and 1 are dependent" in note for note in result.notes)
 
 
 def test_curves_whose_area_is_known():

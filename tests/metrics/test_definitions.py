@@ -244,6 +244,26 @@ def test_sap_of_continuous_sources():
     assert result.sap == pytest.approx(np.mean(ordered[:, -1] - ordered[:, -2]))
 
 
+def test_sap_of_constant_continuous_sources():
+    sources, latents = noisy((5, 4), samples=300)
+    known = sources + 0.5
+    # The sum of equal numbers is rounded: their mean need not be one of them.
+    constant = np.full((300, 1), 0.1)
+    plain = sap(known, latents, continuous_sources=True)
+    result = sap(
+        np.hstack([constant, known]), latents, continuous_sources=True, bootstrap=8
+    )
+    assert np.isnan(result.gap_per_source[0])
+    np.testing.assert_array_equal(result.gap_per_source[1:], plain.gap_per_source)
+    assert result.sap == plain.sap
+    assert result.notes == ("constant sources left out: 0",)
+    assert plain.notes == ()
+    assert np.isfinite(result.intervals["sap"]).all()
+    nothing = sap(constant, latents, continuous_sources=True)
+    assert nothing.sap == 0.0
+    assert np.isnan(nothing.gap_per_source).all()
+
+
 @pytest.mark.parametrize("correlation", ["spearman", "pearson"])
 def test_mcc(correlation):
     sources, latents = noisy((5, 4, 6), samples=700)
