@@ -10,6 +10,7 @@ labels that runs kept for validation (`--label_validation`). Writes `select.md` 
 `select.json`.
 """
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,15 +73,19 @@ def main(arguments: Sequence[str]) -> int | None:
 
 def _agreement(runs: "Sequence[FinishedRun]") -> dict[Path, float]:
     """UDR of every run that has others of the same settings."""
-    from experiments.reporting.summary import group_runs
     from experiments.running.agreement import run_agreement
 
+    # Whatever they were scored by, later on: UDR looks at the models.
+    groups: dict[str, dict[int, FinishedRun]] = {}
+    for run in runs:
+        key = json.dumps(run.training(), sort_keys=True)
+        groups.setdefault(key, {}).setdefault(run.config.seed, run)
     found: dict[Path, float] = {}
-    for group in group_runs(runs):
-        if len(group.runs) < 2:
-            print(f"No UDR of {group.label}: it needs runs that differ in their seed.")
+    for by_seed in groups.values():
+        folders = [run.path for run in by_seed.values()]
+        if len(folders) < 2:
+            print(f"No UDR of {folders[0]}: it needs runs that differ in their seed.")
             continue
-        folders = [run.path for run in group.runs]
         try:
             found |= run_agreement(
                 folders,
@@ -89,7 +94,7 @@ def _agreement(runs: "Sequence[FinishedRun]") -> dict[Path, float]:
                 report=lambda text: print(text, flush=True),
             )
         except ValueError as error:
-            print(f"No UDR of {group.label}: {error}")
+            print(f"No UDR of {', '.join(map(str, folders))}: {error}")
     return found
 
 

@@ -15,7 +15,7 @@ def as_numbers(column: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
     as_numbers(np.array([1, "2.5"], object))  # array([1. , 2.5])
     ```
     """
-    if column.dtype.kind == "M":
+    if column.dtype.kind in "Mm":
         return None
     try:
         return column.astype(np.float64)
@@ -32,12 +32,22 @@ def check_complete(name: str, column: npt.NDArray[Any]) -> None:
         name: Name of the column, for the message.
         column: Its labels.
     """
-    missing = 0
-    if column.dtype.kind in "OM":
-        missing = sum(_is_missing(value) for value in column.tolist())
+    if column.dtype.kind not in "OMm":
+        return  # NaN among numbers is found by what checks numbers
+    refuse_missing(name, sum(map(_is_missing, column.tolist())), len(column))
+
+
+def refuse_missing(name: str, missing: int, count: int) -> None:
+    """Raises a ValueError if any labels are missing.
+
+    Args:
+        name: Name of the column.
+        missing: How many are missing.
+        count: How many there should be.
+    """
     if missing:
         raise ValueError(
-            f"Factor {name!r} lacks {missing} of {len(column)} labels. Fill them in or "
+            f"Factor {name!r} lacks {missing} of {count} labels. Fill them in or "
             "leave these samples out."
         )
 

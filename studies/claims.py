@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from scipy import stats
 
-from studies.common import LEVEL, ROOT, paired_difference
+from studies.common import LEVEL, ROOT, paired_difference, spread
 from studies.statistics import probability_of_improvement, stratified_bootstrap
 
 FILE = ROOT / "studies" / "claims.json"
@@ -180,6 +180,11 @@ def _seeds(group: Mapping[str, Any]) -> set[int]:
     return {row["seed"] for row in group["runs"]}
 
 
+def _mean_of(group: Mapping[str, Any], score: str) -> float:
+    """Mean of the runs that decide; NaN if none has the score."""
+    return spread([row["scores"].get(score) for row in group["runs"]])["mean"]
+
+
 def _deciding(group: Mapping[str, Any], claim: Claim) -> dict[str, Any]:
     """The group without runs of seeds that the claim was not frozen with."""
     runs = [
@@ -200,7 +205,7 @@ def _judge(
         f"{group['label']}: {name} below {bound:g}"
         for group in (first, second)
         for name, bound in claim.needs.items()
-        if not group["scores"].get(name, {"mean": float("nan")})["mean"] >= bound
+        if not _mean_of(group, name) >= bound
     ]
     missed += [
         f"{group['label']}: {absent} of the seeds diverged or are not run yet"

@@ -26,6 +26,7 @@ class RankClaim:
         score: The score that it should follow.
         direction: `"above"` or `"below"` 0: where the correlation should be.
         runs: How many runs decide it.
+        seeds: Seeds of the runs that may decide it; None: any.
 
     Example:
 
@@ -42,6 +43,7 @@ class RankClaim:
     score: str
     direction: Literal["above", "below"]
     runs: int
+    seeds: tuple[int, ...] | None = None
 
     @property
     def text(self) -> str:
@@ -58,8 +60,12 @@ def load_rank_claims(study: str | None = None, file: Path = FILE) -> list[RankCl
         study: Name of a study.
         file: The frozen claims.
     """
-    rows = json.loads(file.read_text("utf-8"))["rank_claims"]
-    return [RankClaim(**row) for row in rows if study in (None, row["study"])]
+    frozen = json.loads(file.read_text("utf-8"))
+    return [
+        RankClaim(**row, seeds=tuple(frozen["seeds"][row["study"]]))
+        for row in frozen["rank_claims"]
+        if study in (None, row["study"])
+    ]
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> dict[str, Any]:
@@ -110,7 +116,12 @@ def judge_ranks(
     """
     found = []
     for claim in claims:
-        rows = [row["scores"] for group in groups for row in group["runs"]]
+        rows = [
+            row["scores"]
+            for group in groups
+            for row in group["runs"]
+            if claim.seeds is None or row["seed"] in claim.seeds
+        ]
         rows = [row for row in rows if claim.criterion in row and claim.score in row]
         if len(rows) < 3:
             continue

@@ -130,7 +130,7 @@ def _pool(run: FinishedRun) -> tuple[str, str]:
     options = json.dumps(config.dataset_options, sort_keys=True)
     dataset = config.dataset if options == "{}" else f"{config.dataset} {options}"
     if config.dataset_info.own_images:
-        dataset += f" in {config.data_dir}"
+        dataset += f" in {config.data_dir}" + (f" ({run.data})" if run.data else "")
     kind = config.hyperparameters.get("reconstruction", "none")
     reduction = config.hyperparameters.get("reduction", "")
     size = f"{config.image_size}x{config.image_size}"

@@ -41,13 +41,23 @@ class FinishedRun:
         settings = self.metrics.get("settings", {})
         return settings.get("protocol") or self.config.protocol
 
-    def settings(self) -> dict[str, Any]:
-        """What decides the scores, but for the seed; hyperparameters by their names."""
-        values = {**self.config.deciding(), "protocol": self.protocol}
+    @property
+    def data(self) -> str | None:
+        """Which own images were scored; None where the dataset's name says all."""
+        return self.metrics.get("settings", {}).get("data")
+
+    def training(self) -> dict[str, Any]:
+        """What decides the model, but for the seed; hyperparameters by their names."""
+        values = self.config.deciding()
         for name in _NO_SETTING:
             del values[name]
         hyperparameters = values.pop("hyperparameters")
         return {**values, **hyperparameters}
+
+    def settings(self) -> dict[str, Any]:
+        """What decides the scores, but for the seed."""
+        values = {**self.training(), "protocol": self.protocol}
+        return values if self.data is None else {**values, "data": self.data}
 
 
 @dataclass(frozen=True)

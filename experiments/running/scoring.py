@@ -82,6 +82,7 @@ def score_run(
                 "selection": config.select,
                 "psnr_threshold": config.psnr_threshold,
                 "psnr_variant": config.psnr_variant,
+                "data": dataset.fingerprint,
             },
             "results": {name: r.to_dict() for name, r in found.results.items()},
             "provenance": {**provenance(), **_continued(directory)},

@@ -97,8 +97,10 @@ class TrainingRun:
         check_replicas(self.config, strategy)
         self.writes = is_chief(strategy)
         is_new = not self.directory.config_file.exists()
-        if is_new:
-            # First of all: if data or model fail, nothing has been written.
+        # First of all: if data or model fail, nothing has been written. Own images
+        # are looked at before a word of their run is changed.
+        is_built = is_new or self.config.dataset_info.own_images
+        if is_built:
             self._build(strategy)
         with self.directory if self.writes else nullcontext():
             if self._is_done():
@@ -107,7 +109,7 @@ class TrainingRun:
                     f"are in {self.directory.metrics_file}."
                 )
                 return NOTHING_TO_DO
-            if not is_new:
+            if not is_built:
                 self._build(strategy)
             return self._run(strategy)
 
@@ -115,6 +117,7 @@ class TrainingRun:
         if not self.directory.config_file.exists():
             return False
         if self.writes:
+            self._check_data()
             self.directory.start(self.config)
         return self.directory.is_finished(self.config.steps)
 
@@ -126,6 +129,8 @@ class TrainingRun:
         self.copy = build_model(self.config, self.dataset) if self.writes else model
 
     def _check_data(self) -> None:
+        if not self.config.dataset_info.own_images:
+            return
         if not self.directory.has_seen(self.dataset.fingerprint):
             raise ValueError(
                 f"The images or labels in {self.config.data_dir} are not those that "
@@ -138,7 +143,7 @@ class TrainingRun:
         self.report(header(self.config, self.dataset, model, self.directory))
         if self.writes:
             self.directory.start(self.config)
-            self._check_data()
+            self.directory.note_data(self.dataset.fingerprint)
             self.directory.forget_divergence()
             self._describe(model)
         self.sample = selection_sample(self.config, self.dataset)

@@ -171,8 +171,6 @@ class RunConfig:
         for name in OPERATIONAL:
             if name != "data_dir" or not self.dataset_info.own_images:
                 del values[name]
-        if values.get("data_dir"):
-            values["data_dir"] = os.path.realpath(values["data_dir"])
         return values
 
     @classmethod
@@ -286,6 +284,9 @@ def resolve(
     if not values["num_latents"]:
         # Own images tell their factors, if they have any, only when they are read.
         values["num_latents"] = 2 * datasets.info(dataset).num_factors or _NUM_LATENTS
+    if datasets.info(dataset).own_images and values.get("data_dir"):
+        # The same folder, from wherever the run is continued.
+        values["data_dir"] = os.path.realpath(os.path.expanduser(values["data_dir"]))
     _check_count("steps", values["steps"])
     values["hyperparameters"] = _complete(method, chosen, values["steps"])
     values["scores"] = list(values["scores"])

@@ -72,17 +72,23 @@ class RunDirectory(FolderLock):
         return known
 
     def has_seen(self, fingerprint: str | None) -> bool:
-        """Whether the run was started with these data; notes them if it has none yet.
+        """Whether the run was started with these data, as far as it says.
 
         Args:
             fingerprint: That of the dataset; None where its name says all.
         """
-        if fingerprint is None:
-            return True
+        known = read_record(self.config_file).get("data")
+        return fingerprint is None or known in (None, fingerprint)
+
+    def note_data(self, fingerprint: str | None) -> None:
+        """Notes the data of a run that has noted none yet.
+
+        Args:
+            fingerprint: That of the dataset; None where its name says all.
+        """
         record = read_record(self.config_file)
-        if "data" not in record:
+        if fingerprint is not None and "data" not in record:
             write_json(self.config_file, {**record, "data": fingerprint})
-        return record.get("data", fingerprint) == fingerprint
 
     def load_config(self) -> RunConfig:
         """The config that a run was started with."""
@@ -148,6 +154,7 @@ _OPTIONAL_KINDS: dict[str, Any] = {
     "settings/protocol": _TEXT,
     "settings/selection": _TEXT,
     "settings/psnr_threshold": _NUMBER,
+    "settings/data": _TEXT,
     "results": dict,
     "results/*": dict,
     "provenance": dict,

@@ -59,7 +59,7 @@ class CheckpointSelection:
         return path.with_name(path.name + ".json")
 
     def best(self) -> float | None:
-        """The score of the checkpoint that is there already, if any."""
+        """The score of the checkpoint that is there already, if any that may count."""
         if not (self.record.exists() and Path(self.path).exists()):
             return None
         saved = self._saved()
@@ -69,6 +69,10 @@ class CheckpointSelection:
                 f"({saved.get('mode')!r}), not by {self.monitor!r} ({self.mode!r}). "
                 "Choose another `path` or delete the file."
             )
+        found = saved.get("scores", {})
+        for name, least in self.require.items():
+            if not found.get(name, np.nan) >= least:
+                return None  # chosen by a rule that asked for less
         return float(saved["value"])
 
     def _saved(self) -> dict[str, Any]:

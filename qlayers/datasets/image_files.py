@@ -52,7 +52,12 @@ def _eight_bits(picture: Any) -> Any:
         raise ValueError(
             f"grey values from {low:g} to {high:g}, expected 0 to {largest:g}"
         )
-    return Image.fromarray(np.rint(values * (255 / largest)).astype(np.uint8))
+    grey = Image.fromarray(np.rint(values * (255 / largest)).astype(np.uint8))
+    clear = picture.info.get("transparency")
+    if clear is None:
+        return grey
+    seen = Image.fromarray(np.where(values == clear, 0, 255).astype(np.uint8))
+    return Image.merge("LA", (grey, seen))
 
 
 def read_picture(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from qlayers.label_columns import as_numbers, check_complete
+from qlayers.label_columns import as_numbers, check_complete, refuse_missing
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -45,9 +45,10 @@ def numbered_columns(table: Any) -> npt.NDArray[Any]:
         values = np.asarray(column)
         check_complete(name, values)
         categories = getattr(column, "cat", None)
-        numbers = as_numbers(values) if values.dtype.kind in "OUSM" else values
+        numbers = as_numbers(values) if values.dtype.kind in "OUSMm" else values
         if categories is not None:
             numbers = np.asarray(categories.codes)
+            refuse_missing(name, int(np.sum(numbers < 0)), len(numbers))
         elif numbers is None:
             numbers = np.unique(values.astype(str), return_inverse=True)[1].reshape(-1)
         columns.append(numbers)

@@ -42,10 +42,14 @@ def equal_width_bins(latents: npt.NDArray[np.generic], num_bins: int) -> IntArra
 
 
 def entropy(columns: IntArray) -> FloatArray:
-    """Entropy in nats of each column of symbols."""
+    """Entropy in nats of each column of symbols; exactly 0 of a constant one."""
     table = _count_times_log(len(columns))
-    sums = [table[np.bincount(column)].sum() for column in columns.T]
-    return np.maximum(np.log(len(columns)) - np.array(sums) / len(columns), 0.0)
+    counts = [np.bincount(column) for column in columns.T]
+    sums = np.array([table[count].sum() for count in counts])
+    found = np.maximum(np.log(len(columns)) - sums / len(columns), 0.0)
+    # Rounding leaves 1e-16 of a constant column at one size of the sample in ten.
+    is_constant = np.array([count.max() == len(columns) for count in counts], bool)
+    return np.where(is_constant, 0.0, found)
 
 
 def mutual_information(sources: IntArray, latents: IntArray) -> FloatArray:

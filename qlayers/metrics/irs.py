@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from qlayers.metrics._checks import BoolArray, FloatArray
 from qlayers.metrics._domain import domain_notes
-from qlayers.metrics._sample import Sample
+from qlayers.metrics._sample import Sample, varying_columns
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
 from qlayers.metrics.metric_result import MainScore, MetricResult
 
@@ -84,7 +84,7 @@ def irs(
 
 
 def _score(sample: Sample, quantile: float) -> IRSResult:
-    active = sample.real_latents.var(axis=0) > 0
+    active = varying_columns(sample.real_latents)
     value, matrix = _robustness(sample, sample.real_latents, quantile)
     per_latent = np.where(active, matrix.max(axis=1), np.nan)
     return IRSResult(
@@ -106,9 +106,9 @@ def _robustness(
     sample: Sample, latents: FloatArray, quantile: float
 ) -> tuple[float, FloatArray]:
     largest = np.abs(latents - latents.mean(axis=0)).max(axis=0)
-    active = latents.var(axis=0) > 0
+    active = varying_columns(latents)
     matrix = np.zeros((sample.num_latents, sample.num_sources))
-    for index in range(sample.num_sources):
+    for index in np.flatnonzero(sample.varying):
         held = _deviation(latents[:, active], sample.source_symbols[:, index], quantile)
         matrix[active, index] = 1 - held / largest[active]
     if not active.any():

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qlayers.metrics._checks import (
+    BoolArray,
     FloatArray,
     IntArray,
     check_at_least,
@@ -14,6 +15,7 @@ from qlayers.metrics._checks import (
     check_real_sources,
     check_same_length,
 )
+from qlayers.metrics._sample import constant_notes
 from qlayers.metrics.bootstrap import Bootstrap, add_intervals
 from qlayers.metrics.metric_result import MainScore, MetricResult
 
@@ -25,7 +27,8 @@ class MCCResult(MainScore, MetricResult):
     """The mean correlation coefficient.
 
     Attributes:
-        mcc: Mean absolute correlation of the matched pairs; unmatched sources are 0.
+        mcc: Mean absolute correlation of the matched pairs; unmatched sources are 0,
+            constant ones are left out.
         correlation: (n_s, n_z) absolute correlations.
         assignment: (n_s,) the latent matched to each source, -1 for none.
     """
@@ -104,20 +107,25 @@ def _unit(columns: FloatArray) -> FloatArray:
     return np.where(constant, 0.0, centred / np.where(constant, 1.0, length))
 
 
-def _match(correlation: FloatArray) -> tuple[float, IntArray]:
+def _match(correlation: FloatArray, varying: BoolArray) -> tuple[float, IntArray]:
+    """Mean correlation of the best matching of the varying sources, and the latents."""
     from scipy.optimize import linear_sum_assignment
 
-    rows, columns = linear_sum_assignment(correlation, maximize=True)
     assignment = np.full(len(correlation), -1, np.int64)
-    assignment[rows] = columns
-    return float(correlation[rows, columns].sum() / len(correlation)), assignment
+    if not varying.any():
+        return 0.0, assignment
+    of_varying = correlation[varying]
+    rows, columns = linear_sum_assignment(of_varying, maximize=True)
+    assignment[np.flatnonzero(varying)[rows]] = columns
+    return float(of_varying[rows, columns].sum() / len(of_varying)), assignment
 
 
 def _score(
     sources: FloatArray, latents: FloatArray, correlation: str, batch_size: int | None
 ) -> MCCResult:
     matrix = _correlate(sources, latents, correlation)
-    value, assignment = _match(matrix)
+    varying = np.any(sources != sources[:1], axis=0)
+    value, assignment = _match(matrix, varying)
     if batch_size is not None:
         starts = range(0, len(sources) - batch_size + 1, batch_size)
         if not len(starts):
@@ -128,7 +136,7 @@ def _score(
         for start in starts:
             rows = slice(start, start + batch_size)
             part = _correlate(sources[rows], latents[rows], correlation)
-            values.append(_match(part)[0])
+            values.append(_match(part, varying)[0])
         value = float(np.mean(values))
     settings = {
         "correlation": correlation,
@@ -138,7 +146,11 @@ def _score(
         "latents": latents.shape[1],
     }
     return MCCResult(
-        mcc=value, correlation=matrix, assignment=assignment, settings=settings
+        mcc=value,
+        correlation=matrix,
+        assignment=assignment,
+        settings=settings,
+        notes=constant_notes(varying),
     )
 
 

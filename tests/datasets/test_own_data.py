@@ -132,6 +132,7 @@ def test_words_that_do_not_repeat_are_no_factor():
         ([["cat"], ["dog"], [np.nan], ["cat"]], 1),
         ([["cat"], [None], [np.nan], ["cat"]], 2),
         (np.array([["cat"], ["dog"], [None], ["cat"]], object), 1),
+        (np.array([[1], [2], ["NaT"], [1]], "m8[s]"), 1),
     ],
 )
 def test_missing_labels_are_refused(labels, count):
@@ -318,6 +319,16 @@ def test_grey_values_of_many_bits_keep_their_order(tmp_path, channels):
     dataset = datasets.from_folder(tmp_path, image_size=8, channels=channels)
     for image in dataset._images[1:]:
         np.testing.assert_array_equal(image, dataset._images[0])
+
+
+def test_transparent_grey_is_white_with_any_bits(tmp_path):
+    eight = np.array([[0, 80], [160, 255]], np.uint8)
+    Image.fromarray(eight).save(tmp_path / "a.png", transparency=0)
+    sixteen = eight.astype(np.uint16) * 257
+    Image.fromarray(sixteen).save(tmp_path / "b.png", transparency=0)
+    first, second = datasets.from_folder(tmp_path, image_size=4)._images
+    np.testing.assert_array_equal(first, second)
+    assert first[0, 0].min() > 200
 
 
 def test_grey_values_without_a_known_scale_are_refused(tmp_path):

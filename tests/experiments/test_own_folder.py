@@ -11,6 +11,7 @@ from PIL import Image
 from experiments.running.rescoring import rescore
 from experiments.storage.run_directory import RunDirectory
 from tests.conftest import ROOT
+from tests.experiments.runs import tiny_run
 
 SMALL = (
     "--profile=cpu",
@@ -70,6 +71,20 @@ def test_a_labelled_folder_is_trained_on_and_scored(photos, tmp_path):
     assert np.shape(record["results"]["infomec"]["nmi"]) == (2, 4)
     index = json.loads((tmp_path / "run" / "pictures" / "index.json").read_text())
     assert index["sources"] == ["shade", "place"]
+
+
+def test_a_refused_continuation_leaves_the_run_as_it_is(photos, tmp_path):
+    (photos / "broken.png").unlink()
+    (photos / "labels.csv").unlink()
+    place = {"dataset": "folder", "data_dir": str(photos)}
+    assert tiny_run(tmp_path / "run", **place).run() == "finished"
+    before = (tmp_path / "run" / "config.json").read_bytes()
+    Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(photos / "more.png")
+    with pytest.raises(ValueError, match="are not those that the run"):
+        tiny_run(tmp_path / "run", **place, steps=24).run()
+    assert (tmp_path / "run" / "config.json").read_bytes() == before
+    (photos / "more.png").unlink()
+    assert tiny_run(tmp_path / "run", **place).run() == "nothing to do"
 
 
 @pytest.mark.slow

@@ -175,6 +175,21 @@ def test_missing_labels_are_no_class_of_their_own(missing):
         mig(Table(hue=hue), codes)
 
 
+def test_missing_labels_of_categories_are_no_class():
+    class Categories(list):
+        """As much of a pandas column of categories as the metrics use."""
+
+        codes = np.array([0, 1, -1, 0] * 50)
+
+        @property
+        def cat(self):
+            return self
+
+    column = Categories([1.0, 2.0, np.nan, 1.0] * 50)
+    with pytest.raises(ValueError, match="'hue' lacks 50 of 200 labels"):
+        mig(Table(hue=column), np.zeros((200, 1), int))
+
+
 def test_pandas_frames():
     pandas = pytest.importorskip("pandas")
     codes = np.random.default_rng(0).integers(0, 3, (300, 2))

@@ -99,6 +99,16 @@ def test_rows_that_have_not_learned_decide_nothing():
     assert good["verdict"] == "confirmed"
 
 
+def test_needs_are_those_of_the_seeds_that_decide():
+    name = "infomec/explicitness"
+    values = [0.9, 0.91, 0.92, 0.9], [0.2, 0.22, 0.21, 0.2]
+    asked = claim(needs={name: 0.9}, seeds=(0, 1, 2))
+    high = judged(*values, asked, **{name: [0.85, 0.85, 0.85, 1.5]})
+    assert high["verdict"] == "undecided" and len(high["missed"]) == 2
+    low = judged(*values, asked, **{name: [0.95, 0.95, 0.95, 0.1]})
+    assert low["verdict"] == "confirmed"
+
+
 def test_seeds_to_decide_is_where_the_interval_gets_small_enough():
     count = seeds_to_decide(0.1, 0.2, 0.0)
     widths = [stats.t.ppf(0.975, n - 1) * 0.2 / np.sqrt(n) for n in (count - 1, count)]

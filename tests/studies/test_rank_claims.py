@@ -74,6 +74,14 @@ def test_fewer_runs_than_frozen_decide_nothing():
     assert judge_ranks([CLAIM], groups([1.0, 2.0], [2.0, 1.0])) == []
 
 
+def test_runs_of_other_seeds_decide_nothing():
+    x = np.arange(20.0)
+    assert verdict_of(x, -x)["verdict"] == "confirmed"
+    frozen = dataclasses.replace(CLAIM, seeds=tuple(range(10)))
+    assert verdict_of(x, -x, frozen)["runs"] == 10
+    assert {claim.seeds for claim in load_rank_claims()} == {(0, 1, 2, 3, 4)}
+
+
 def test_correlation_is_scipys_and_equal_scores_have_no_interval():
     rng = np.random.default_rng(2)
     x, y = rng.normal(size=(2, 12))

@@ -85,6 +85,16 @@ def test_runs_on_other_images_are_no_group(tmp_path):
     assert "cars)" in groups[0].label and "cats)" in groups[1].label
 
 
+def test_other_images_in_the_same_folder_are_no_group(tmp_path):
+    for seed, data in enumerate(("aaaa", "bbbb")):
+        place = {"dataset": "folder", "data_dir": str(tmp_path), "seed": seed}
+        folder = make_run(tmp_path / f"{seed}", {"infomec/modularity": seed}, **place)
+        file = folder / "metrics.json"
+        write_json(file, {**read_json(file), "settings": {"data": data}})
+    groups = group_runs(find_runs([tmp_path])[0])
+    assert [group.label for group in groups] == ["qlae (data=aaaa)", "qlae (data=bbbb)"]
+
+
 def test_scores_of_another_protocol_stand_apart(tmp_path):
     for seed, (protocol, value) in enumerate([("tripod", 0.8), ("paper", 0.4)] * 2):
         folder = make_run(

@@ -81,10 +81,23 @@ def test_other_images_are_another_run(tmp_path):
 def test_a_run_knows_the_images_it_was_started_with(tmp_path):
     with RunDirectory(tmp_path / "run") as directory:
         directory.start(folder_config(tmp_path))
-        assert directory.has_seen("abc") and directory.has_seen("abc")
+        assert directory.has_seen("abc") and directory.has_seen("def")
+        directory.note_data("abc")
+        directory.note_data("def")  # the first counts
         directory.start(folder_config(tmp_path, steps=24))
-        assert not directory.has_seen("def")
+        assert directory.has_seen("abc") and not directory.has_seen("def")
         assert directory.has_seen(None)
+
+
+def test_a_folder_is_the_same_from_everywhere(tmp_path, monkeypatch):
+    (tmp_path / "photos").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with RunDirectory(tmp_path / "run") as directory:
+        directory.start(folder_config("photos"))
+        monkeypatch.chdir("/")
+        assert directory.start(folder_config(tmp_path / "photos"))
+        assert directory.start(folder_config("~/photos"))
 
 
 def test_a_damaged_status_is_no_reason_to_stop(tmp_path):
