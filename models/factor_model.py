@@ -13,6 +13,7 @@ from models.supervision import Supervision
 from qlayers.backend import Tensor, num_replicas
 from qlayers.functional import permute_latents
 from qlayers.random_state import SavesRandomState
+from qlayers.regularizers.base import OptionalMean
 
 
 @keras.saving.register_keras_serializable(package="models")
@@ -67,7 +68,7 @@ class FactorModel(SavesRandomState, LatentModel):
         )
         self.two_batches = bool(two_batches)
         self._make_discriminator_optimizer = make_discriminator_optimizer
-        self.discriminator_tracker = keras.metrics.Mean(name="discriminator_loss")
+        self.discriminator_tracker = OptionalMean(name="discriminator_loss")
         self.seed_generator = keras.random.SeedGenerator(assembly.discriminator.seed)
         # One pass gives the outputs and what the discriminator reads.
         self.watched = keras.Model(
@@ -100,13 +101,21 @@ class FactorModel(SavesRandomState, LatentModel):
     def train_step(self, data: Any) -> dict[str, Tensor]:
         images, labelled, _ = keras.utils.unpack_x_y_sample_weight(data)
         images = to_float_images(images)
+        self.discriminator_tracker.is_counted = True
         second = None
         if self.two_batches:
-            images, second = ops.split(images, 2, axis=0)
+            # The image in the middle of an odd batch is in both.
+            count = ops.shape(images)[0]
+            half = (count + 1) // 2
+            images, second = images[:half], images[count - half :]
         read = self._autoencoder_step(images, labelled)
         others = read if second is None else self._read_again(second)
         self._discriminator_step(read, others)
         return self.get_metrics_result()
+
+    def test_step(self, data: Any) -> dict[str, Tensor]:
+        self.discriminator_tracker.is_counted = False  # it is not asked
+        return super().test_step(data)
 
     def _read_again(self, images: Tensor) -> Tensor:
         """What the discriminator reads of a second batch, within the same step."""

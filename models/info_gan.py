@@ -116,7 +116,7 @@ class InfoGan(SavesRandomState, LatentModel):
         self.latent_weight = check_number("latent_weight", latent_weight)
         self.seed_generator = keras.random.SeedGenerator(seed)
         names = ("value", "gradient_penalty", "latent_error", "generator_loss")
-        self.term_trackers = {name: keras.metrics.Mean(name=name) for name in names}
+        self.term_trackers = {name: OptionalMean(name=name) for name in names}
 
     def compile(
         self, optimizer: Any = None, generator_optimizer: Any = None, **kwargs: Any
@@ -163,7 +163,12 @@ class InfoGan(SavesRandomState, LatentModel):
     def train_step(self, data: Any) -> dict[str, Tensor]:
         images, _, _ = keras.utils.unpack_x_y_sample_weight(data)
         images = to_float_images(images)
-        self.reconstruction_tracker.is_counted = False
+        self._count_only_terms(True)
+        if images.shape[0] and images.shape[0] % self.encoder_steps:
+            raise ValueError(
+                f"A batch is cut into encoder_steps={self.encoder_steps} parts; "
+                f"received {images.shape[0]} images."
+            )
         for piece in ops.split(images, self.encoder_steps, axis=0):
             loss = self._encoder_step(piece)
         self._generator_step(ops.shape(piece)[0])
@@ -173,12 +178,18 @@ class InfoGan(SavesRandomState, LatentModel):
     def test_step(self, data: Any) -> dict[str, Tensor]:
         images, _, _ = keras.utils.unpack_x_y_sample_weight(data)
         images = to_float_images(images)
-        self.reconstruction_tracker.is_counted = True
+        self._count_only_terms(False)
         value = self.reconstruction(images, self.graph(images, training=False))
         count = ops.shape(images)[0]
         self.reconstruction_tracker.update_state(value, count)
         self._loss_tracker.update_state(value, count)
         return self.get_metrics_result()
+
+    def _count_only_terms(self, training: bool) -> None:
+        """Training has the terms of the game, evaluation the reconstruction."""
+        self.reconstruction_tracker.is_counted = not training
+        for tracker in (*self.term_trackers.values(), *self.l1_trackers.values()):
+            tracker.is_counted = training
 
     def _generate(self, z: Tensor) -> Tensor:
         return self.reconstruction.to_images(self.decoder(z, training=True))

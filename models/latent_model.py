@@ -50,7 +50,7 @@ class LatentModel(keras.Model):
 
     # Norms of weights that a loss may hold; each is shown under its name.
     _l1_names: tuple[str, ...] = ("l1_norm",)
-    # How the reconstruction loss is tracked.
+    # How the reconstruction loss and the norms are tracked.
     _mean: type[keras.metrics.Mean] = keras.metrics.Mean
 
     def __init__(
@@ -84,7 +84,7 @@ class LatentModel(keras.Model):
             )
         self.l1_weight = check_number("l1_weight", l1_weight)
         shown = self._l1_names if l1_weight else ()
-        self.l1_trackers = {name: keras.metrics.Mean(name=name) for name in shown}
+        self.l1_trackers = {name: self._mean(name=name) for name in shown}
         self.built = True
 
     def compile(self, optimizer: Any = None, **kwargs: Any) -> None:

@@ -48,6 +48,13 @@ class Reconstruction:
     def __call__(self, images: Tensor, outputs: Tensor) -> Tensor:
         """The loss of a batch, a float32 scalar."""
         images, outputs = as_float32(images), as_float32(outputs)
+        if len(images.shape) != len(outputs.shape):
+            # They would be compared with each other's pixels.
+            raise ValueError(
+                f"Images of shape {tuple(images.shape)} and reconstructions of shape "
+                f"{tuple(outputs.shape)}: grey images need an axis of channels, "
+                "images[..., None]."
+            )
         if self.kind == "bce":
             # softplus(l) - x l is the cross-entropy of sigmoid(l) with x.
             per_pixel = ops.softplus(outputs) - images * outputs

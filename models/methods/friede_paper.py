@@ -223,7 +223,7 @@ def dip_vae(
     *,
     with_noise: bool,
     off_diagonal_weight: float = 10.0,
-    diagonal_factor: float = 10.0,
+    diagonal_factor: float | None = None,
     kl_weight: Schedulable = 1.0,
     learning_rate: Any = _LEARNING_RATE,
     **training: Any,
@@ -237,11 +237,13 @@ def dip_vae(
             the means (`dip_vae_i`).
         off_diagonal_weight: Weight of the squared covariances.
         diagonal_factor: Weight of the variances' squared distance from 1, relative to
-            the former; Locatello et al. 2019 have 10 for I and 1 for II.
+            the former. Default: as Locatello et al. 2019, 10 for I and 1 for II.
         kl_weight: Weight of the divergence to the normal prior.
         learning_rate: Number or schedule.
         **training: Arguments of `models.methods.common.model_from`.
     """
+    if diagonal_factor is None:
+        diagonal_factor = 1.0 if with_noise else 10.0
     matching = MomentMatching(
         off_diagonal_weight,
         diagonal_factor * off_diagonal_weight,

@@ -55,7 +55,10 @@ def open_file_dataset(
 
     builder = make_builder()
     shipped = None if builder.is_prepared() or file else _shipped_by_tfds(name, root)
+    scale = 1
     if shipped is not None:
+        # TFDS keeps the zeros and ones of dSprites' file.
+        scale = 255 if name == "dsprites" else 1
         records = _records(shipped, _number_from_labels(builder))
     else:
         builder = prepared(make_builder, manual)
@@ -67,6 +70,7 @@ def open_file_dataset(
         builder.builder_config.image_shape,
         image_size,
         allow_partial,
+        scale,
     )
 
 

@@ -27,6 +27,7 @@ class PreparedDataset(GridDataset):
         image_size: Side of the images to deliver; resized by antialiased bicubic
             interpolation when it differs from what is stored.
         allow_partial: Accepts records that hold only the first part of the grid.
+        scale: What the stored pixels are multiplied by.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class PreparedDataset(GridDataset):
         stored_shape: tuple[int, int, int],
         image_size: int = 64,
         allow_partial: bool = False,
+        scale: int = 1,
     ) -> None:
         if image_size < 4:
             raise ValueError(f"`image_size` must be at least 4, received {image_size}.")
@@ -55,6 +57,7 @@ class PreparedDataset(GridDataset):
         super().__init__(name, space, shape, count)
         self._records = records
         self._stored_shape = stored_shape
+        self._scale = scale
 
     def _stored_first(self, n: int) -> IntArray:
         return self.space.sources_of(self._records.stored_order()[:n])
@@ -83,6 +86,8 @@ class PreparedDataset(GridDataset):
 
     def _decode(self, encoded: Any) -> tf.Tensor:
         images = decode_pictures(tf.convert_to_tensor(encoded), self._stored_shape)
+        if self._scale != 1:
+            images *= tf.constant(self._scale, images.dtype)
         if self._stored_shape == self.image_shape:
             return images
         return resize_tensor(images, self.image_shape[0])

@@ -303,6 +303,25 @@ def test_what_tfds_itself_prepared_is_understood(tmp_path):
     assert not list((tmp_path / "data").rglob("shapes3d_factors*"))
 
 
+def test_what_tfds_prepared_of_dsprites_is_not_black(tmp_path):
+    """TFDS's builder keeps the zeros and ones of the published file."""
+    name = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.hdf5"
+    file = tmp_path / "data" / "downloads" / "manual" / name
+    file.parent.mkdir(parents=True)
+    images = published_files.write_dsprites_hdf5(file, n=6)
+    own = tfds.builder("dsprites", data_dir=str(tmp_path / "data"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tfds.download.DownloadManager, "download", lambda self, url: file)
+        own.download_and_prepare()
+    dataset = datasets.load(
+        "dsprites", data_dir=str(tmp_path / "data"), allow_partial=True
+    )
+    sources = dataset.space.sources_of(np.arange(6))
+    found = dataset.images_of(sources, dtype="uint8")[..., 0]
+    np.testing.assert_array_equal(found, 255 * images)
+    assert not list((tmp_path / "data").rglob("dsprites_factors*"))
+
+
 def test_builders_do_not_shadow_those_of_tfds():
     import qlayers.datasets.builders.dsprites_factors.dsprites_factors_dataset_builder
     import qlayers.datasets.builders.shapes3d_factors.shapes3d_factors_dataset_builder  # noqa: F401
