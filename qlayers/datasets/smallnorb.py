@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from qlayers.datasets.factor_dataset import NUISANCE
+from qlayers.datasets.factor_dataset import NUISANCE, ImageDtype
 from qlayers.datasets.factor_space import FactorSpace
 from qlayers.datasets.grid_dataset import GridDataset
 from qlayers.datasets.samplers import random_generator
@@ -51,6 +51,18 @@ class Smallnorb(GridDataset):
         )
         self.num_images = toys.num_images
         self._toys = toys
+
+    def evaluation_set(
+        self, n: int = 10_000, *, dtype: ImageDtype = "float32"
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The fixed random set on which scores are computed, no image of a toy twice.
+
+        Args:
+            n: Number of images; all of them when there are fewer.
+            dtype: See `sample`.
+        """
+        sources, images = self._toys.evaluation_set(n, dtype=dtype)
+        return np.delete(sources, _INSTANCE, axis=1), images
 
     def _with_instance(
         self, sources: npt.NDArray[Any], generator: np.random.Generator

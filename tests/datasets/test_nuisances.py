@@ -88,3 +88,14 @@ def test_the_same_seed_draws_the_same_nuisances():
 
     assert score(1) == score(1)
     assert score(1) != score(2)
+
+
+@pytest.mark.parametrize("count", [30, 100])
+def test_the_evaluation_set_has_all_toys(count):
+    """Every combination of factors has ten images, and none is drawn twice."""
+    toys = _Numbered(("category", "toy", "elevation"), (2, 10, 2))
+    sources, images = Smallnorb(toys).evaluation_set(count, dtype="uint8")
+    numbers = images[:, 0, 0, 0]
+    assert len(np.unique(numbers)) == len(numbers) == min(count, 40)
+    expected = toys.space.sources_of(numbers.astype(np.int64))[:, [0, 2]]
+    np.testing.assert_array_equal(sources, expected)
