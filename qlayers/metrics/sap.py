@@ -77,6 +77,11 @@ def sap(
         Kumar et al. 2018, Variational Inference of Disentangled Latent Concepts;
         settings of Locatello et al. 2019, as used by Friede et al. 2023.
     """
+    if not isinstance(continuous_sources, bool | np.bool_):
+        raise ValueError(
+            "`continuous_sources` of `sap` is True or False, for all sources together; "
+            f"received {continuous_sources!r}."
+        )
     if continuous_sources:
         return _continuous(sources, latents, bootstrap)
     if not penalty > 0:

@@ -518,3 +518,10 @@ def test_protocol_of_the_factor_qvae_code():
     ours = infomec(sources, latents, protocol="factor_qvae", **real)
     alike = infomec(sources, latents, protocol="standalone", n_neighbors=3, **real)
     assert ours.scores() == alike.scores()
+
+
+def test_sap_does_not_take_columns_for_true():
+    """Other scores name their continuous columns; SAP treats all alike."""
+    sources, latents = np.zeros((9, 2), int), np.zeros((9, 2))
+    with pytest.raises(ValueError, match="for all sources together"):
+        sap(sources, latents, continuous_sources=[1])
