@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from qlayers import functional
-from qlayers.testing import case_name
 from qlayers.testing.layer_contract import make_model, take_steps
+from tests.contract import with_slow_variants
 from tests.quantizers.cases import CASES as QUANTIZERS
 from tests.regularizers.cases import CASES as REGULARIZERS
 
@@ -26,7 +26,7 @@ def use_float64():
 
 
 # Traced: only a graph compares the types of both branches of a condition.
-@pytest.mark.parametrize("case", [*QUANTIZERS, *REGULARIZERS], ids=case_name)
+@pytest.mark.parametrize("case", with_slow_variants([*QUANTIZERS, *REGULARIZERS]))
 def test_training_steps_are_those_of_float32(case, use_float64):
     single = make_model(case, jit_compile=False)
     weights = single.get_weights()
