@@ -142,6 +142,19 @@ def select(path, noises, require=None, **selection):
 
 
 class TestSelection:
+    def test_a_checkpoint_that_a_stricter_rule_refuses_does_not_count(self, tmp_path):
+        """Tripod's rule: the best InfoM among those with a good reconstruction."""
+        path = tmp_path / "best.weights.h5"
+        model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+        lax = CheckpointSelection(path, "mcc/mcc")
+        lax.save(model, 10, {"mcc/mcc": 0.9, "psnr/psnr": 20.0})
+        strict = CheckpointSelection(path, "mcc/mcc", require={"psnr/psnr": 38.0})
+        assert (lax.best(), strict.best()) == (0.9, None)
+        better = {"mcc/mcc": 0.8, "psnr/psnr": 39.0}
+        assert strict.accepts(better, strict.best())
+        strict.save(model, 20, better)
+        assert strict.best() == 0.8
+
     def test_keeps_the_best(self, tmp_path):
         path = tmp_path / "deep" / "best.keras"
         model, _, watch, _ = select(path, [1.0, 0.0, 0.5])

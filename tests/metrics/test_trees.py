@@ -60,19 +60,25 @@ def test_boosting_of_counted_features_is_scikit_learns(use_numba, values):
     assert np.abs(ours - theirs[0]).max() < max(1e-3, spread)
 
 
+def assert_engines_agree(latents, labels, importance, decision):
+    fast = BoostedTrees(2).fit(latents, labels)
+    plain = BoostedTrees(2, compiled=False).fit(latents, labels)
+    np.testing.assert_allclose(
+        fast.feature_importances_, plain.feature_importances_, atol=importance
+    )
+    np.testing.assert_allclose(
+        fast.decision_function(latents),
+        plain.decision_function(latents),
+        atol=decision,
+    )
+
+
 @compiled
 @pytest.mark.parametrize("values", [None, 6])
 def test_both_engines_give_the_same_numbers(values):
     sources, latents = noisy((4, 2, 5), samples=400, seed=3, values=values)
     for labels in sources.T:
-        fast = BoostedTrees(2).fit(latents, labels)
-        plain = BoostedTrees(2, compiled=False).fit(latents, labels)
-        np.testing.assert_allclose(
-            fast.feature_importances_, plain.feature_importances_, atol=1e-10
-        )
-        np.testing.assert_allclose(
-            fast.decision_function(latents), plain.decision_function(latents), atol=1e-8
-        )
+        assert_engines_agree(latents, labels, importance=1e-10, decision=1e-8)
 
 
 @pytest.mark.parametrize("use_numba", ENGINES)
@@ -96,14 +102,7 @@ def test_both_engines_give_the_same_numbers_of_many_counted_features():
     latents = generator.integers(0, 16, (300, 560))
     mixed = latents[:, -1] + latents[:, 0] + 0.1 * generator.normal(size=300)
     labels = np.digitize(mixed, [11, 19])
-    fast = BoostedTrees(2).fit(latents, labels)
-    plain = BoostedTrees(2, compiled=False).fit(latents, labels)
-    np.testing.assert_allclose(
-        fast.feature_importances_, plain.feature_importances_, atol=1e-9
-    )
-    np.testing.assert_allclose(
-        fast.decision_function(latents), plain.decision_function(latents), atol=1e-7
-    )
+    assert_engines_agree(latents, labels, importance=1e-9, decision=1e-7)
 
 
 @pytest.mark.parametrize(
