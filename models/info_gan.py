@@ -15,7 +15,7 @@ from models.networks.initializers import uniform_by_fan_in
 from models.networks.parts import dense
 from models.optimizers import make_adam
 from models.reconstruction import Reconstruction, to_float_images
-from models.schedules import over_steps
+from models.updates_per_step import over_steps
 from qlayers.backend import Tensor, num_replicas
 from qlayers.checks import check_choice, check_count, check_number
 from qlayers.random_state import SavesRandomState
@@ -96,15 +96,16 @@ class InfoGan(SavesRandomState, LatentModel):
     ) -> None:
         parts, critic = _assemble_gan(networks, num_latents, quantizer)
         check_count("encoder_steps", encoder_steps)
-        adam = {"beta_1": beta_1, "beta_2": beta_2, "clip_value": clip_value}
+        adam = functools.partial(
+            make_adam, beta_1=beta_1, beta_2=beta_2, clip_value=clip_value
+        )
         super().__init__(
             parts,
             reconstruction=Reconstruction("bce"),
             make_optimizer=functools.partial(
-                make_adam,
+                adam,
                 over_steps(learning_rate, encoder_steps),
                 over_steps(weight_decay, encoder_steps),
-                **adam,
             ),
             l1_weight=l1_weight,
             name="infowgan_gp" if quantizer is None else "ql_infowgan_gp",
@@ -116,7 +117,7 @@ class InfoGan(SavesRandomState, LatentModel):
         self.num_latents = num_latents
         self.encoder_steps = encoder_steps
         self._make_generator_optimizer = functools.partial(
-            make_adam, learning_rate, weight_decay, **adam
+            adam, learning_rate, weight_decay
         )
         self.value_weight = check_number("value_weight", value_weight)
         self.gradient_penalty_weight = check_number(

@@ -1,4 +1,4 @@
-"""Schedules that Keras lacks."""
+"""Learning-rate schedules that Keras lacks."""
 
 import math
 from typing import Any
@@ -7,7 +7,6 @@ import keras
 from keras import ops
 
 from qlayers.checks import check_count, check_number
-from qlayers.schedules import Schedulable, check_schedulable, is_scheduled
 
 
 @keras.saving.register_keras_serializable(package="models")
@@ -46,44 +45,3 @@ class PeriodicCosine(keras.optimizers.schedules.LearningRateSchedule):
 
     def get_config(self) -> dict[str, Any]:
         return {"first": self.first, "last": self.last, "num_steps": self.num_steps}
-
-
-@keras.saving.register_keras_serializable(package="models")
-class UpdatesPerStep(keras.optimizers.schedules.LearningRateSchedule):
-    """A schedule over training steps, for an optimizer with several updates in each.
-
-    Args:
-        schedule: The schedule over steps.
-        num_updates: Updates in a step.
-
-    Example:
-
-    ```python
-    halved = keras.optimizers.schedules.PiecewiseConstantDecay([99], [1e-3, 5e-4])
-    float(UpdatesPerStep(halved, 5)(499))  # 1e-3: update 499 belongs to step 99
-    ```
-    """
-
-    def __init__(self, schedule: Any, num_updates: int) -> None:
-        super().__init__()
-        self.schedule = check_schedulable("schedule", schedule)
-        self.num_updates = check_count("num_updates", num_updates)
-
-    def __call__(self, step: Any) -> Any:
-        return self.schedule(ops.cast(step, "int32") // self.num_updates)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            "schedule": keras.optimizers.schedules.serialize(self.schedule),
-            "num_updates": self.num_updates,
-        }
-
-
-def over_steps(value: Schedulable, num_updates: int) -> Schedulable:
-    """A number as it is; a schedule so that it counts steps of `num_updates`.
-
-    Args:
-        value: Number or schedule.
-        num_updates: Updates of the optimizer in a training step.
-    """
-    return UpdatesPerStep(value, num_updates) if is_scheduled(value) else value

@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from models.schedules import PeriodicCosine, UpdatesPerStep, over_steps
+from models.schedules import PeriodicCosine
+from models.updates_per_step import UpdatesPerStep, over_steps
 
 
 def test_periodic_cosine_is_pytorchs_beyond_its_first_half():
