@@ -141,6 +141,7 @@ def dci_es(
         sample.size,
         bootstrap,
         bounds=(-np.inf, np.inf),
+        parts_of=lambda size: split(size, test_size, seed),
     )
 
 
