@@ -159,6 +159,48 @@ def test_infomec_of_continuous_sources():
     assert only.explicitness == pytest.approx(determination)
 
 
+def test_infomec_of_continuous_sources_and_codes_that_fit_anything():
+    """Held-out R² of a ridge regression, by its normal equations."""
+    generator = np.random.default_rng(0)
+    codes = np.hstack(
+        [generator.integers(0, 3, (90, 1)), generator.integers(0, 30, (90, 4))]
+    )
+    target = np.array([0.0, 1.0, 5.0])[codes[:, 0]] + 0.1 * generator.normal(size=90)
+    unknown = generator.normal(size=90)
+    mixed = np.stack([target, codes[:, 0], unknown], axis=1)
+    options = {"discrete_latents": True, "continuous_sources": (0, 2)}
+    result = infomec(mixed, codes, **options)
+    assert any("held-out" in note for note in result.notes)
+
+    columns = [codes == value for value in range(30)]
+    inputs = np.concatenate(columns, axis=1).astype(float)
+    train, test = train_test_split(np.arange(90), test_size=1 / 3, random_state=0)
+    centred = inputs[train] - inputs[train].mean(axis=0)
+    weights = np.linalg.solve(
+        centred.T @ centred + np.eye(inputs.shape[1]),
+        centred.T @ (target[train] - target[train].mean()),
+    )
+    guess = (inputs[test] - inputs[train].mean(axis=0)) @ weights + target[train].mean()
+    expected = 1 - np.mean((target[test] - guess) ** 2) / target.var()
+    assert 0.5 < expected < 1
+    assert result.explicitness_per_source[0] == pytest.approx(expected, abs=1e-6)
+    assert result.explicitness_per_source[2] == 0.0
+    assert result.explicitness == pytest.approx(result.explicitness_per_source.mean())
+
+
+def test_notes_about_mixed_sources_name_their_own_columns():
+    generator = np.random.default_rng(0)
+    codes = generator.integers(0, 3, (200, 2)).astype(float)
+    measured = codes[:, :1] + generator.normal(size=(200, 1))
+    sources = np.hstack([measured, np.zeros((200, 1)), codes])
+    result = infomec(sources, codes, discrete_latents=True, continuous_sources=[0])
+    assert "constant sources left out: 1" in result.notes
+    only = infomec(measured, codes, discrete_latents=True, continuous_sources=[0])
+    assert only.explicitness > 0.3
+    assert not any("every score is 0" in note for note in only.notes)
+    assert any("no discrete source" in note for note in only.notes)
+
+
 def test_mig():
     sources, latents = noisy()
     table = binned_information(sources, latents)

@@ -128,7 +128,6 @@ class TestFactorVAE:
             np.testing.assert_array_equal(still.argmax(axis=1), factors)
             assert np.all(still.sum(axis=1) == 1)
 
-
     def test_latents_that_are_equally_steady_share_the_vote(self):
         """A rare value is absent from many batches, whichever factor is fixed."""
 
