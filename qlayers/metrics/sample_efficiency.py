@@ -133,18 +133,22 @@ class _Plan:
         small, large = self.train_sizes
         return test, rest[:small], rest[small:large]
 
-    @classmethod
-    def fitting(cls, estimators: Sequence[str], samples: int, seed: int) -> "_Plan":
-        """The paper's sizes if there are enough samples, else their like."""
-        tests = min(5_000, samples // 3)
-        large = min(10_000, samples - tests)
-        small = min(100, max(2, large // 10))
-        return cls(tuple(estimators), (small, large), tests, seed)
 
+def default_plan(
+    estimators: Sequence[str], samples: int, seed: int, test_samples: int = 0
+) -> _Plan:
+    """The paper's sizes if there are enough samples, else their like.
 
-def default_plan(estimators: Sequence[str], samples: int, seed: int) -> _Plan:
-    """Sizes for `evaluate`, which takes samples of any size."""
-    return _Plan.fitting(estimators, samples, seed)
+    Args:
+        estimators: Names of estimators.
+        samples: How many samples there are.
+        seed: Seed of the split.
+        test_samples: How many of them measure accuracy; 0 takes the paper's number.
+    """
+    tests = test_samples or min(5_000, samples // 3)
+    large = min(10_000, samples - tests)
+    small = min(100, max(2, large // 10))
+    return _Plan(tuple(estimators), (small, large), tests, seed)
 
 
 def sample_efficiency_of(

@@ -511,12 +511,12 @@ def test_intervals_of_one_metric_alone():
 
 
 def test_samples_kept_for_tests():
-    """Trees are tested on the last samples; what has no test does not see them."""
+    """Trees are tested on as many; what has no test does not see that many."""
     found = evaluate(
         SOURCES,
         LATENTS,
         discrete_latents=False,
-        metrics=("mig", "infomec", "dci_gradient_boosting", "sap"),
+        metrics=("mig", "infomec", "dci_gradient_boosting", "sap", "sample_efficiency"),
         test_samples=len(SOURCES) // 4,
         verbose=False,
     )
@@ -527,6 +527,9 @@ def test_samples_kept_for_tests():
     assert trees.settings["samples"] == len(SOURCES)
     assert trees.settings["test_size"] == len(SOURCES) // 4
     assert found["sap"].settings["test_size"] == pytest.approx(0.25, abs=0.01)
+    efficiency = found["sample_efficiency"].settings
+    assert efficiency["test_samples"] == len(SOURCES) // 4
+    assert efficiency["train_sizes"][1] == len(SOURCES) - len(SOURCES) // 4
     with pytest.raises(ValueError, match="test_samples"):
         evaluate(
             SOURCES, LATENTS, discrete_latents=False, test_samples=len(SOURCES) - 1
