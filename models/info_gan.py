@@ -141,6 +141,11 @@ class InfoGan(SavesRandomState, LatentModel):
         self.generator_optimizer.build(self.generator_variables)
 
     @property
+    def updates_per_step(self) -> int:
+        """Updates of the first optimizer in a training step."""
+        return self.encoder_steps
+
+    @property
     def encoder_variables(self) -> list[Any]:
         """What encoder steps train: encoder and critic, usually without codebook."""
         codebook = {id(v) for v in self._codebook_of("generator")}

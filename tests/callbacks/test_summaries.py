@@ -163,8 +163,17 @@ def test_score_summaries(tmp_path):
     callback.close()
     found = scalars(tmp_path)
     assert found[7, "metrics/infomec/modularity"] == pytest.approx(1.0, abs=1e-3)
-    for tag in ("nmi", "importance"):
-        (picture,) = pictures(tmp_path, tag)
+    # The same result again is no news; another one is.
+    callback.record(8)
+    results["infomec"] = infomec(sources, sources, discrete_latents=True)
+    callback.record(9)
+    callback.close()
+    found = scalars(tmp_path)
+    assert {step for step, tag in found if "infomec" in tag} == {7, 9}
+    assert {step for step, tag in found if "dci" in tag} == {7}
+    for tag, count in (("nmi", 2), ("importance", 1)):
+        picture, *more = pictures(tmp_path, tag)
+        assert len(more) == count - 1
         assert picture.shape[2] == 3
         assert len(np.unique(picture)) > 10
 

@@ -84,6 +84,10 @@ def test_schedules_of_a_gan_count_steps_though_a_step_has_many_updates():
         assert float(optimizer.learning_rate) == np.float32(1e-4)
         assert float(optimizer.weight_decay) == 3.0
     assert int(model.optimizer.iterations) == 15
+    counter = qlayers.callbacks.StopOnNonFinite()
+    counter.set_model(model)
+    counter.on_train_begin()
+    assert counter._step == 3
 
 
 def test_a_gans_schedule_has_one_value_within_a_step():
