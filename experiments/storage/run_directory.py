@@ -52,16 +52,28 @@ class RunDirectory(FolderLock):
                 for file in folder.glob(f"{PARTIAL}*"):
                     file.unlink(missing_ok=True)
 
+    def check(self, config: RunConfig) -> bool:
+        """Whether the folder holds an earlier start of this run; nothing is written.
+
+        Args:
+            config: Settings of the run.
+
+        Raises:
+            ValueError: If the folder holds a run with other settings.
+        """
+        known = self.config_file.exists()
+        if known:
+            _check_same(self.load_config(), config, self.path)
+        return known
+
     def start(self, config: RunConfig) -> bool:
         """Writes the config, or checks that the folder's is the same.
 
         Returns:
             Whether the folder holds an earlier start of this run.
         """
+        known = self.check(config)
         self.checkpoints.mkdir(exist_ok=True)
-        known = self.config_file.exists()
-        if known:
-            _check_same(self.load_config(), config, self.path)
         if not known:
             threads = config.threads or os.cpu_count() or 1
             made = {**provenance(), "threads": threads, "processor": processor()}

@@ -54,6 +54,22 @@ def test_interval_is_students():
     assert interval([]).count == 0
 
 
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([0.0041, 0.0046, 0.0045], "0.0044 ± 0.0007"),
+        ([3e-5, 3e-5], "0.000030 ± 0.000000"),
+        ([1e-9], "0.000000"),
+        ([0.0], "0.00"),
+        ([-0.004], "-0.0040"),
+        ([0.25, 0.35], "0.30 ± 0.64"),
+        ([27.25, 27.25], "27.2 ± 0.0"),
+    ],
+)
+def test_small_errors_keep_two_digits(values, text):
+    assert str(interval(values)) == text
+
+
 def test_runs_are_grouped_by_everything_but_their_seed(study):
     runs, unfinished = find_runs([study])
     assert (len(runs), unfinished) == (4, [])
