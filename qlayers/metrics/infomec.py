@@ -80,11 +80,11 @@ class InfoMECResult(MetricResult):
         explicitness: InfoE (eq. 14).
         compactness: InfoC (eq. 9).
         nmi: (n_s, n_z) mutual information over source entropy; inactive latents are
-            included, continuous sources are not.
+            included, continuous sources have NaN.
         active: (n_z,) latents that count for modularity and compactness.
         modularity_per_latent: (n_z,) normalised ratios, NaN where undefined.
-        compactness_per_source: (n_s,) normalised ratios, NaN where undefined;
-            continuous sources are not included.
+        compactness_per_source: (n_s,) normalised ratios, NaN where undefined
+            and for continuous sources.
         explicitness_per_source: (n_s,), NaN for constant sources.
     """
 
@@ -257,6 +257,12 @@ class _MixedSample:
             self.sources[rows], self.discrete.latents[rows], self.columns
         )
 
+    def spread_out(self, values: FloatArray) -> FloatArray:
+        """Values of discrete sources as values of all; continuous ones have NaN."""
+        spread = np.full((self.sources.shape[1], *values.shape[1:]), np.nan)
+        spread[self.kept] = values[: len(self.kept)]
+        return spread
+
 
 @dataclass(frozen=True)
 class _Scorer:
@@ -279,7 +285,12 @@ class _Scorer:
         explicitness = self._explicitness(sample, mixed.sources, mixed.columns)
         result = self._result(sample, explicitness, mixed.kept)
         note = f"continuous sources only in explicitness: {list(mixed.columns)}"
-        return dataclasses.replace(result, notes=(*result.notes, note))
+        return dataclasses.replace(
+            result,
+            nmi=mixed.spread_out(result.nmi),
+            compactness_per_source=mixed.spread_out(result.compactness_per_source),
+            notes=(*result.notes, note),
+        )
 
     def _explicitness(
         self, sample: Sample, sources: FloatArray, continuous: Sequence[int]

@@ -187,6 +187,18 @@ class TestSelection:
         strict.save(model, 20, better)
         assert strict.best() == 0.8
 
+    @pytest.mark.parametrize(("psnr", "best"), [(np.inf, 0.9), (np.nan, None)])
+    def test_requirements_of_what_was_saved_without_a_finite_score(
+        self, tmp_path, psnr, best
+    ):
+        """An exact copy has an infinite PSNR."""
+        model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+        rule = CheckpointSelection(
+            tmp_path / "best.weights.h5", "mcc/mcc", require={"psnr/psnr": 38.0}
+        )
+        rule.save(model, 10, {"mcc/mcc": 0.9, "psnr/psnr": psnr})
+        assert rule.best() == best
+
     def test_keeps_the_best(self, tmp_path):
         path = tmp_path / "deep" / "best.keras"
         model, _, watch, _ = select(path, [1.0, 0.0, 0.5])
