@@ -366,6 +366,16 @@ def test_leaderboard(tmp_path, monkeypatch):
     assert is_picture(tmp_path / "leaderboard_nmi.png")
 
 
+@pytest.mark.slow
+def test_more_runs_of_one_row_leave_the_others_in_the_record(tmp_path):
+    common = ["--quick", "--no_tune", f"--workdir={tmp_path}"]
+    leaderboard.main([*common, "--seeds=0,1,2", "--entries=AE;BioAE"])
+    leaderboard.main([*common, "--seeds=0,1,2,3", "--entries=BioAE"])
+    record = json.loads((tmp_path / "leaderboard.json").read_text())
+    counts = {group["label"]: len(group["runs"]) for group in record["groups"]}
+    assert counts == {"AE": 3, "BioAE": 4}
+
+
 def test_matrices_are_those_of_the_middle_run_sorted_by_factor():
     def run(value):
         scores = {"infomec/modularity": value}
