@@ -184,6 +184,8 @@ def test_alignment_of_known_rotations():
     assert circles.alignment(z, z * [3.0, -0.5]) == pytest.approx(1)
     assert circles.alignment(z, z[:, ::-1]) == pytest.approx(1)
     assert circles.alignment(z, turned(z, 45)) == pytest.approx(0, abs=1e-9)
+    assert np.isnan(circles.alignment(z, z * [1.0, 0.0]))
+    assert np.isnan(circles.rotation(z, z * [1.0, 0.0]))
     # |correlations| are cos 30 and sin 30 degrees.
     p = np.cos(np.pi / 6) / (np.cos(np.pi / 6) + np.sin(np.pi / 6))
     entropy = -(p * np.log(p) + (1 - p) * np.log(1 - p))
