@@ -130,6 +130,8 @@ async function modelOf(run) {
 
 async function showLive(turn) {
   const { model, pictures } = state, latent = model.latent;
+  document.querySelector(".columns").hidden = false; // a run without pictures hides them
+  byId("traversal").hidden = false;
   state.values = new Float32Array(latent.num * latent.size);
   state.sources = Array(latent.num).fill(null);
   state.reach = Array(latent.num).fill(3); // how far the sliders of continuous latents go
