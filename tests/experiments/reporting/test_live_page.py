@@ -165,6 +165,8 @@ def test_two_sliders_decode_together(made, browser):
     latents = own.copy()
     latents[1], latents[3] = table[1, 0], table[3, 2]
     check_decoding(browser, model, latents)
+    marked = "return document.querySelectorAll('#sliders rect.now').length"
+    assert browser.run(marked) == LATENTS
     text = browser.run("return document.querySelector('#sliders .knows').textContent")
     assert text == "hue 0.59"
     browser.run("document.getElementById('random').click()")

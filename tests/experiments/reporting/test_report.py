@@ -456,3 +456,22 @@ def test_sliders_show_decoded_images(study, tmp_path):
             menu.value = 1; menu.dispatchEvent(new Event("change"));""")
         facts = "return document.getElementById('facts').textContent"
         assert "InfoM 0.80" in browser.wait_for(facts)
+
+
+def test_no_usage_bar_is_marked_where_the_page_knows_no_codes(study, tmp_path):
+    """A picture's column is a value of the traversal, which says nothing of codes."""
+    file = study / "a" / "pictures" / "index.json"
+    shares = [[0.25, 0.0, 0.5, 0.0, 0.0, 0.25, 0.0, 0.0]] * 3
+    write_json(file, {**read_json(file), "frequencies": shares})
+    write_report(group_runs(find_runs([study])[0]), study, "Study")
+    with Browser(tmp_path / "profile") as browser:
+        browser.open((study / "report.html").as_uri())
+        browser.wait_for("return document.body.dataset.ready === '0'")
+        browser.run("""
+            const slider = document.getElementById("latent-0");
+            slider.value = 4;
+            slider.dispatchEvent(new Event("input"));""")
+        marked = "return document.querySelectorAll('#sliders rect.now').length"
+        assert browser.run(marked) == 0
+        bars = "return document.querySelectorAll('#sliders rect').length"
+        assert browser.run(bars) == 3 * 8
