@@ -2,6 +2,7 @@
 
 import base64
 import dataclasses
+import html
 import re
 import shutil
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from experiments.reporting.page import embed_json, make_page, make_table
+from experiments.reporting.page import embed_json, make_chart, make_page, make_table
 from experiments.reporting.report_files import write_report
 from experiments.reporting.run_payload import best_sources, heat_maps, verdict
 from experiments.reporting.run_pictures import picture_uri, read_index
@@ -286,6 +287,34 @@ def test_table_of_the_page_has_seeds_steps_and_the_filter(study):
     assert both[3:6] == ["0, 1", "12", "1 of 2 passed"]
     assert "at least 22 dB" in verdict(groups[1].runs[0].metrics)
     assert "Does not pass" in verdict(groups[1].runs[1].metrics)
+
+
+def chart_labels(groups):
+    """Shown and full labels of a chart's lines."""
+    chart = make_chart(groups, "infomec/modularity")
+    found = re.findall(r"<text[^>]*>([^<]*)<title>([^<]*)</title></text>", chart)
+    return [text for text, _ in found], [text for _, text in found]
+
+
+def test_charts_name_the_dataset_where_there_are_several(tmp_path):
+    score = {"infomec/modularity": 0.5}
+    for name, more in (("mini_shapes3d", {}), ("circles", {"mcc/mcc": 0.5})):
+        make_run(tmp_path / name, {**score, **more}, dataset=name)
+    groups = group_runs(find_runs([tmp_path])[0])
+    names = ["circles: qlae", "mini_shapes3d: qlae"]
+    assert chart_labels(groups) == (names, names)
+    assert ">circles: qlae<" in make_chart(groups, "mcc/mcc")
+    assert chart_labels(groups[:1]) == (["qlae"], ["qlae"])
+
+
+def test_charts_have_the_whole_label_of_a_line_that_is_cut(study):
+    groups = group_runs(find_runs([study])[0])
+    label = "qlae (quantize_weight=0.1, note=</title><script>&)"
+    groups[0] = dataclasses.replace(groups[0], label=label)
+    shown, full = chart_labels(groups)
+    assert shown[0] == "qlae (quantize_weight=0.1, n…"
+    assert full[0] == html.escape(label)
+    assert len(full) == len(groups)
 
 
 def test_each_latent_is_named_by_the_source_it_knows_best():
