@@ -203,13 +203,18 @@ def _pictures(
 
 def _curves(directory: RunDirectory) -> dict[str, list[list[float]]]:
     curves: dict[str, list[list[float]]] = {}
-    for rows in (directory.history.read(), directory.evaluations.read()):
-        for row in rows[:: max(1, len(rows) // _MOST_POINTS)]:
-            for name, value in row.items():
-                if name == "step" or not isinstance(value, (int, float)):
-                    continue
-                if not math.isfinite(value):  # what was not measured
-                    continue
-                title = COLUMNS.get(name, name)
-                curves.setdefault(title, []).append([row["step"], value])
-    return curves
+    for row in (*directory.history.read(), *directory.evaluations.read()):
+        for name, value in row.items():
+            if name == "step" or not isinstance(value, (int, float)):
+                continue
+            if not math.isfinite(value):  # what was not measured
+                continue
+            title = COLUMNS.get(name, name)
+            curves.setdefault(title, []).append([row["step"], value])
+    return {title: _thinned(points) for title, points in curves.items()}
+
+
+def _thinned(points: list[list[float]]) -> list[list[float]]:
+    """Fewer points, with the last one: the page prints its value."""
+    kept = points[:: max(1, len(points) // _MOST_POINTS)]
+    return kept if kept[-1] is points[-1] else [*kept, points[-1]]

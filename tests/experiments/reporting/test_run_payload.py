@@ -1,0 +1,34 @@
+"""What the page is told of a run."""
+
+import pytest
+
+from experiments.reporting.run_payload import run_payload
+from experiments.reporting.summary import find_runs, group_runs
+from experiments.storage.run_directory import RunDirectory
+from tests.experiments.reporting.handwritten_runs import make_run
+
+
+def payload_of(folder):
+    (group,) = group_runs(find_runs([folder])[0])
+    return run_payload(group.runs[0], group)
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """A finished run without a history."""
+    directory = RunDirectory(make_run(tmp_path, {"infomec/modularity": 0.5}))
+    directory.history.path.unlink()
+    return directory
+
+
+@pytest.mark.parametrize("count", [1, 2, 300, 600, 601, 1_001])
+def test_thinned_curves_end_with_the_last_value(directory, count):
+    # Rows need not hold the same: here every second one has another name.
+    for step in range(1, count + 1):
+        row = {"step": step, "loss": 1 / step, ("even", "odd")[step % 2]: step}
+        directory.history.append(row)
+    curves = payload_of(directory.path)["curves"]
+    assert curves["loss"][0] == [1, 1.0]
+    assert curves["loss"][-1] == [count, 1 / count]
+    assert curves[("even", "odd")[count % 2]][-1] == [count, count]
+    assert len(curves["loss"]) <= 601
