@@ -98,6 +98,9 @@ def verdict(metrics: dict[str, Any]) -> str:
     threshold = metrics["settings"]["psnr_threshold"]
     if passed:
         return f"Passes the reconstruction filter (PSNR of at least {threshold:g} dB)."
+    note = metrics["checkpoint"].get("note")
+    if note and isinstance(note, str):  # the chosen checkpoint may also have been lost
+        return f"These are the scores of {note}."
     return (
         f"Does not pass the reconstruction filter: no checkpoint reached a PSNR of "
         f"{threshold:g} dB, so these are the scores of the last one."

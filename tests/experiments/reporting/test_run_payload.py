@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.reporting.run_payload import run_payload
+from experiments.reporting.run_payload import run_payload, verdict
 from experiments.reporting.summary import find_runs, group_runs
 from experiments.storage.run_directory import RunDirectory
 from tests.experiments.reporting.handwritten_runs import make_run
@@ -32,3 +32,21 @@ def test_thinned_curves_end_with_the_last_value(directory, count):
     assert curves["loss"][-1] == [count, 1 / count]
     assert curves[("even", "odd")[count % 2]][-1] == [count, count]
     assert len(curves["loss"]) <= 601
+
+
+def judged(**checkpoint):
+    settings = {"psnr_threshold": 30.0, "selection": "infom"}
+    return {"settings": settings, "checkpoint": {"step": 12, **checkpoint}}
+
+
+def test_verdict_says_why_the_last_checkpoint_stands_there():
+    lost = "the last checkpoint: the chosen one was lost (best.weights.h5 is damaged)"
+    assert verdict(judged(note=lost)) == f"These are the scores of {lost}."
+    missed = (
+        "the last checkpoint: none reached a PSNR of 30.0 dB, so this run does not "
+        "pass the reconstruction filter"
+    )
+    assert verdict(judged(note=missed)) == f"These are the scores of {missed}."
+    for other in ({}, {"note": ""}, {"note": 3}):
+        assert "no checkpoint reached a PSNR of 30 dB" in verdict(judged(**other))
+    assert verdict(judged(value=0.5)).startswith("Passes")
