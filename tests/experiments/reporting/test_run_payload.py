@@ -1,9 +1,13 @@
 """What the page is told of a run."""
 
+import json
+
 import pytest
 
+from experiments.reporting.page import make_page
 from experiments.reporting.run_payload import run_payload, verdict
 from experiments.reporting.summary import find_runs, group_runs
+from experiments.storage.files import read_json
 from experiments.storage.run_directory import RunDirectory
 from tests.experiments.reporting.handwritten_runs import make_run
 
@@ -50,3 +54,32 @@ def test_verdict_says_why_the_last_checkpoint_stands_there():
     for other in ({}, {"note": ""}, {"note": 3}):
         assert "no checkpoint reached a PSNR of 30 dB" in verdict(judged(**other))
     assert verdict(judged(value=0.5)).startswith("Passes")
+
+
+@pytest.mark.parametrize(
+    "share", [float("nan"), float("inf"), 10**400], ids=["nan", "inf", "huge"]
+)
+def test_pictures_with_shares_that_are_no_numbers_are_left_out(directory, share):
+    file = directory.pictures / "index.json"
+    index = {**read_json(file), "frequencies": [[0.5, share], [1.0], [1.0]]}
+    file.write_text(json.dumps(index))
+    assert payload_of(directory.path)["pictures"] is None
+    make_page(group_runs(find_runs([directory.path])[0]), "Page")
+
+
+def test_numbers_that_no_float_holds_are_left_out(directory):
+    rows = [
+        {"step": 1, "loss": 0.5},
+        {"step": 2, "loss": -(10**400)},
+        {"step": 10**400, "loss": 0.5},
+        {"step": 4, "loss": 0.25},
+    ]
+    lines = [json.dumps(row) + "\n" for row in rows]
+    directory.history.path.write_text("".join(lines))
+    file = directory.metrics_file
+    results = {"infomec": {"nmi": [[10**400, 0.5]]}}
+    file.write_text(json.dumps({**read_json(file), "results": results}))
+    payload = payload_of(directory.path)
+    assert payload["curves"] == {"loss": [[1, 0.5], [4, 0.25]]}
+    assert payload["matrices"][0]["rows"] == [[None, 0.5]]
+    make_page(group_runs(find_runs([directory.path])[0]), "Page")
