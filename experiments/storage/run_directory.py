@@ -1,6 +1,7 @@
 """The folder of one run."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -184,8 +185,11 @@ def _check_metrics(metrics: dict[str, Any], path: Path) -> None:
         names = list(holder) if inner == "*" else [inner or name]
         for key in names:
             absent = key not in holder and entry in _OPTIONAL_KINDS
-            if not absent and not isinstance(holder.get(key), kind):
+            value = holder.get(key)
+            if not absent and not isinstance(value, kind):
                 raise DamagedFileError(path, f"`{entry}` is missing or no {kind}")
+            if isinstance(value, int) and abs(value) > sys.float_info.max:
+                raise DamagedFileError(path, f"`{entry}` is larger than any float")
 
 
 def _check_same(old: RunConfig, new: RunConfig, path: Path) -> None:
