@@ -215,7 +215,7 @@ def test_notes_about_mixed_sources_name_their_own_columns():
 
 def test_note_on_dependent_sources_tells_the_modularity_they_would_have():
     """An identity, and the six bits it is written with."""
-    identity = np.repeat(np.arange(64), 100)
+    identity = np.repeat(np.arange(64), 400)
     bits = (identity[:, None] >> np.arange(6)) & 1
     sources = np.hstack([identity[:, None], bits])
     result = infomec(sources, sources, discrete_latents=True)
