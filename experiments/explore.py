@@ -1,12 +1,27 @@
 """Opens a page in which trained models run, from weights that ship with the project.
 
     python -m experiments.explore
-    python -m experiments.explore --models=qlae-mini_shapes3d-32,runs/first
+    python -m experiments.explore --models=qlae-mini_shapes3d-32,published
 
 writes one HTML file and opens it in a browser, if there is one. Nothing is trained.
+
+`published` is a folder of `models.save_pretrained`. Its card must say for which images
+the model was made; scores are shown if it has them:
+
+    models.save_pretrained(
+        model,
+        "published",
+        {
+            "method": "qlae",
+            "dataset": "mini_shapes3d",
+            "image_size": 32,
+            "scores": {"infomec/modularity": 0.82, "psnr/psnr": 28.8},
+        },
+    )
 """
 
 import webbrowser
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,13 +39,15 @@ if TYPE_CHECKING:
 _MODELS = flags.DEFINE_list(
     "models",
     ["qlae-mini_shapes3d-32", "ae-mini_shapes3d-32"],
-    "Names of shipped models ('all' for every one), or folders with a card.",
+    "Names of shipped models ('all' for every one), or folders with a card that has "
+    "`method`, `dataset` and `image_size`.",
 )
 _OUTPUT = flags.DEFINE_string("output", "runs/explore.html", "The file to write.")
 _OPEN = flags.DEFINE_bool("open", True, "Open the page in a browser.")
 _COUNTED = flags.DEFINE_integer(
     "images", 2_000, "Images that the heat map is computed on.", lower_bound=100
 )
+_NEEDED = ("method", "dataset", "image_size")
 _SCORES = (
     "infomec/modularity",
     "infomec/explicitness",
@@ -50,11 +67,15 @@ def main(arguments: Sequence[str]) -> None:
     data, size = _shared_data(cards)
     dataset = datasets.load(data, image_size=size)
     sources, images = dataset.evaluation_set(_COUNTED.value)
-    shown = [_shown(name, card, sources, images) for name, card in cards.items()]
+    titles = _titles(cards)
+    shown = [
+        _shown(name, titles[name], card, sources, images)
+        for name, card in cards.items()
+    ]
     page = model_page(
         shown,
         images,
-        title=f"{', '.join(card['method'] for card in cards.values())} on {data}",
+        title=f"{', '.join(titles.values())} on {data}",
         source_names=dataset.factor_names,
     )
     path = Path(_OUTPUT.value).expanduser().resolve()
@@ -67,6 +88,8 @@ def main(arguments: Sequence[str]) -> None:
 
 def _shared_data(cards: Mapping[str, Mapping[str, Any]]) -> tuple[str, int]:
     """Dataset and image size of all models; a page has one set of images."""
+    for name, card in cards.items():
+        _check_card(name, card)
     found = {(card["dataset"], card["image_size"]) for card in cards.values()}
     if len(found) != 1:
         raise ValueError(
@@ -77,8 +100,30 @@ def _shared_data(cards: Mapping[str, Mapping[str, Any]]) -> tuple[str, int]:
     return found.pop()
 
 
+def _check_card(name: str, card: Mapping[str, Any]) -> None:
+    missing = [key for key in _NEEDED if key not in card]
+    if missing:
+        raise ValueError(
+            f"The card of {name} lacks {', '.join(missing)}. Write them into its "
+            "card.json, or give them to `models.save_pretrained`."
+        )
+
+
+def _titles(cards: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """What the page calls each model: its method, or its name where that is shared."""
+    counts = Counter(card["method"] for card in cards.values())
+    return {
+        name: card["method"] if counts[card["method"]] == 1 else name
+        for name, card in cards.items()
+    }
+
+
 def _shown(
-    name: str, card: Mapping[str, Any], sources: "np.ndarray", images: "np.ndarray"
+    name: str,
+    title: str,
+    card: Mapping[str, Any],
+    sources: "np.ndarray",
+    images: "np.ndarray",
 ) -> "ShownModel":
     import models
     from experiments.reporting.model_page import ShownModel
@@ -96,8 +141,9 @@ def _shown(
         discrete_latents=discrete,
         protocol=scored.get("protocol", "paper"),
     )
-    scores = {COLUMNS[s]: card["scores"][s] for s in _SCORES if s in card["scores"]}
-    return ShownModel(card["method"], model, scores, info)
+    known = card.get("scores", {})
+    scores = {COLUMNS[s]: known[s] for s in _SCORES if known.get(s) is not None}
+    return ShownModel(title, model, scores, info)
 
 
 def _open(path: Path) -> None:

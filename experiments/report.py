@@ -35,14 +35,14 @@ def main(arguments: Sequence[str]) -> int | None:
     )
 
     finished, unfinished = find_runs(FLAGS.workdir)
-    efficiency = efficiency_table(finished)
+    groups = group_runs(finished)
+    efficiency = efficiency_table([run for group in groups for run in group.runs])
     if efficiency is not None:
         print(f"\n{efficiency}\n")
     for path in unfinished:
         print(f"Not finished, left out: {path} ({why_unfinished(path)})")
     if not finished:
         raise ValueError(f"There is no finished run in {', '.join(FLAGS.workdir)}.")
-    groups = group_runs(finished)
     print(format_table(*table_rows(groups)))
     for note in table_notes(groups):
         print(f"- {note}")

@@ -42,12 +42,14 @@ def main(arguments: Sequence[str]) -> int | None:
         ranking_text,
         trained_runs,
     )
-    from experiments.reporting.summary import find_runs
+    from experiments.reporting.summary import find_runs, group_runs
     from experiments.storage.files import write_json
     from qlayers.files import write_text
 
     finished, unfinished = find_runs(FLAGS.workdir)
-    runs, untrained = trained_runs(finished)
+    trained, untrained = trained_runs(finished)
+    groups = group_runs(trained)
+    runs = [run for group in groups for run in group.runs]
     if not runs:
         raise ValueError(f"There is no finished run in {', '.join(FLAGS.workdir)}.")
     if FLAGS.by == "udr" and not FLAGS.udr:
@@ -58,6 +60,8 @@ def main(arguments: Sequence[str]) -> int | None:
     print("\n".join(texts))
     for path in unfinished:
         print(f"Not finished, left out: {path}")
+    for run in (run for group in groups for run in group.repeated):
+        print(f"The same settings and seed again, left out: {run.path}")
     for run in untrained:
         print(f"Reports step 0, which was never trained, left out: {run.path}")
     for ranking in rankings:

@@ -80,7 +80,10 @@ def main(arguments: Sequence[str]) -> int | None:
     row, profile = row_from_flags(FLAGS, "methods")
     methods, datasets, grid = FLAGS.methods, FLAGS.datasets, {}
     if row is not None:
-        methods, grid = [row.method], plan.grid_of_row(row)
+        methods = [row.method]
+        varied = plan.grid_of_row(row)
+        # A value on the command line stands for those of the row.
+        grid = {k: v for k, v in varied.items() if k not in hyperparameters}
         datasets = FLAGS.datasets if FLAGS["datasets"].present else [row.dataset]
     trials = plan.plan_sweep(
         methods,

@@ -15,6 +15,7 @@ from models.networks.initializers import uniform_by_fan_in
 from models.networks.parts import dense
 from models.optimizers import make_adam
 from models.reconstruction import Reconstruction, to_float_images
+from models.updates_per_step import over_steps
 from qlayers.backend import Tensor, num_replicas
 from qlayers.checks import check_choice, check_count, check_number
 from qlayers.random_state import SavesRandomState
@@ -46,9 +47,10 @@ class InfoGan(SavesRandomState, LatentModel):
         value_weight: Weight of the Wasserstein terms.
         gradient_penalty_weight: Weight of the gradient penalty.
         latent_weight: Weight of the squared error of recovered latents.
-        learning_rate: Learning rate of both optimizers.
+        learning_rate: Learning rate of both optimizers, a number or a schedule over
+            training steps.
         weight_decay: Decay of everything but biases and codebooks, a number or a
-            schedule.
+            schedule over training steps.
         l1_weight: Weight of the l1 norm of the same weights, in the loss of each side
             (appendix B.4).
         codebook_side: Whose steps train the codebook. `"encoder"` is a negative result
@@ -93,12 +95,17 @@ class InfoGan(SavesRandomState, LatentModel):
         seed: int | None = None,
     ) -> None:
         parts, critic = _assemble_gan(networks, num_latents, quantizer)
-
+        check_count("encoder_steps", encoder_steps)
+        adam = functools.partial(
+            make_adam, beta_1=beta_1, beta_2=beta_2, clip_value=clip_value
+        )
         super().__init__(
             parts,
             reconstruction=Reconstruction("bce"),
             make_optimizer=functools.partial(
-                make_adam, learning_rate, weight_decay, beta_1, beta_2, clip_value
+                adam,
+                over_steps(learning_rate, encoder_steps),
+                over_steps(weight_decay, encoder_steps),
             ),
             l1_weight=l1_weight,
             name="infowgan_gp" if quantizer is None else "ql_infowgan_gp",
@@ -108,7 +115,10 @@ class InfoGan(SavesRandomState, LatentModel):
         )
         self.critic = critic
         self.num_latents = num_latents
-        self.encoder_steps = check_count("encoder_steps", encoder_steps)
+        self.encoder_steps = encoder_steps
+        self._make_generator_optimizer = functools.partial(
+            adam, learning_rate, weight_decay
+        )
         self.value_weight = check_number("value_weight", value_weight)
         self.gradient_penalty_weight = check_number(
             "gradient_penalty_weight", gradient_penalty_weight
@@ -125,10 +135,15 @@ class InfoGan(SavesRandomState, LatentModel):
         super().compile(optimizer, **kwargs)
         self._given_optimizers["generator_optimizer"] = generator_optimizer
         self.generator_optimizer = self._scaled(
-            generator_optimizer or self._make_optimizer()
+            generator_optimizer or self._make_generator_optimizer()
         )
         self.optimizer.build(self.encoder_variables)
         self.generator_optimizer.build(self.generator_variables)
+
+    @property
+    def updates_per_step(self) -> int:
+        """Updates of the first optimizer in a training step."""
+        return self.encoder_steps
 
     @property
     def encoder_variables(self) -> list[Any]:
@@ -152,7 +167,7 @@ class InfoGan(SavesRandomState, LatentModel):
     def sample_prior(self, num_samples: Any) -> Tensor:
         """Latents from the prior; gradients reach the codebook."""
         shape = (num_samples, self.num_latents)
-        uniform = keras.random.uniform(shape, seed=self.seed_generator)
+        uniform = keras.random.uniform(shape, dtype="float32", seed=self.seed_generator)
         if self.quantizer is None:
             return uniform
         num_values = self.quantizer.num_values
@@ -172,6 +187,7 @@ class InfoGan(SavesRandomState, LatentModel):
         for piece in ops.split(images, self.encoder_steps, axis=0):
             loss = self._encoder_step(piece)
         self._generator_step(ops.shape(piece)[0])
+        self._move_schedules(1)
         self._loss_tracker.update_state(loss * num_replicas())
         return self.get_metrics_result()
 
@@ -194,6 +210,17 @@ class InfoGan(SavesRandomState, LatentModel):
     def _generate(self, z: Tensor) -> Tensor:
         return self.reconstruction.to_images(self.decoder(z, training=True))
 
+    def _criticise(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Recovered latents and value; schedules count steps, not these passes."""
+        recovered, value = self.critic(images, training=True)
+        self._move_schedules(-1)
+        return recovered, value
+
+    def _move_schedules(self, change: int) -> None:
+        step = getattr(self.quantizer, "training_step", None)
+        if step is not None:
+            step.assign(step + change)
+
     def _encoder_step(self, real: Tensor) -> Tensor:
         import tensorflow as tf
 
@@ -203,9 +230,9 @@ class InfoGan(SavesRandomState, LatentModel):
             with contextlib.nullcontext() if is_made else tape.stop_recording():
                 z = self.sample_prior(ops.shape(real)[0])
                 fake = self._generate(z)
-            recovered, fake_value = self.critic(fake, training=True)
+            recovered, fake_value = self._criticise(fake)
             terms = [self._latent_term(recovered, z), *self.critic.losses]
-            _, real_value = self.critic(real, training=True)
+            _, real_value = self._criticise(real)
             value = ops.mean(fake_value) - ops.mean(real_value)
             penalty = self._gradient_penalty(real, fake)
             terms.append(self.value_weight * value)
@@ -224,7 +251,7 @@ class InfoGan(SavesRandomState, LatentModel):
 
         with tf.GradientTape() as tape:
             z = self.sample_prior(num_samples)
-            recovered, value = self.critic(self._generate(z), training=True)
+            recovered, value = self._criticise(self._generate(z))
             terms = [self._latent_term(recovered, z), *self.critic.losses]
             terms.append(-self.value_weight * ops.mean(value))
             variables = self.generator_variables
@@ -244,11 +271,11 @@ class InfoGan(SavesRandomState, LatentModel):
         import tensorflow as tf
 
         shape = (ops.shape(real)[0], 1, 1, 1)
-        share = keras.random.uniform(shape, seed=self.seed_generator)
+        share = keras.random.uniform(shape, dtype="float32", seed=self.seed_generator)
         mixed = share * real + (1.0 - share) * fake
         with tf.GradientTape() as tape:
             tape.watch(mixed)
-            _, value = self.critic(mixed, training=True)
+            _, value = self._criticise(mixed)
             value = ops.sum(value)
         slope = ops.cast(tape.gradient(value, mixed), "float32")
         # The root has no derivative at 0.

@@ -109,10 +109,7 @@ class LatentModel(keras.Model):
         return kind(optimizer, name=f"scaled_{optimizer.name}")
 
     def get_compile_config(self) -> dict[str, Any]:
-        """Optimizers that were given to `compile`; the method knows its own.
-
-        (Weight decay's exclusions are not part of an optimizer's config.)
-        """
+        """Optimizers that were given to `compile`; the method knows its own."""
         given = getattr(self, "_given_optimizers", {})
         return {
             name: optimizer and keras.saving.serialize_keras_object(optimizer)

@@ -9,6 +9,7 @@ import keras
 
 from qlayers.schedules import (
     Schedulable,
+    check_schedulable,
     is_scheduled,
     serialize_schedulable,
     value_at,
@@ -63,31 +64,50 @@ def make_adam(
         "name": name,
     }
     clips_partly = clip_value is not None and not clip_all
-    if clips_partly or is_scheduled(weight_decay):
-        optimizer = _PaperAdamW(
-            clip_value if clips_partly else None,
-            decay=weight_decay,
-            clipvalue=None if clips_partly else clip_value,
-            **settings,
-        )
-    elif weight_decay:
-        optimizer = keras.optimizers.AdamW(
-            clipvalue=clip_value, weight_decay=weight_decay, **settings
-        )
-    else:
-        return keras.optimizers.Adam(clipvalue=clip_value, **settings)
-    optimizer.exclude_from_weight_decay(var_names=list(UNDECAYED))
-    return optimizer
+    if not clips_partly:
+        settings["clipvalue"] = clip_value
+    if not clips_partly and not is_scheduled(weight_decay) and not weight_decay:
+        return keras.optimizers.Adam(**settings)
+    return PartitionedAdamW(
+        weight_decay=weight_decay,
+        clip_decayed=clip_value if clips_partly else None,
+        **settings,
+    )
 
 
-class _PaperAdamW(keras.optimizers.AdamW):
-    """AdamW whose decay may be a schedule, and that may clip only what it decays."""
+@keras.saving.register_keras_serializable(package="models")
+class PartitionedAdamW(keras.optimizers.AdamW):
+    """AdamW that leaves biases and codebooks alone, also after it was saved.
+
+    (Keras's own exclusions are not part of an optimizer's config.)
+
+    Args:
+        weight_decay: Number or schedule.
+        clip_decayed: Gradients of what is decayed are clipped elementwise to this
+            size; None: not at all.
+        **settings: Arguments of `keras.optimizers.AdamW`.
+
+    Example:
+
+    ```python
+    model.compile(PartitionedAdamW(learning_rate=1e-3, weight_decay=0.1))
+    ```
+
+    Reference:
+        Hsu et al. 2023, Algorithm 2.
+    """
 
     def __init__(
-        self, clip_decayed: float | None, *, decay: Schedulable, **settings: Any
+        self,
+        *,
+        weight_decay: Schedulable = 0.0,
+        clip_decayed: float | None = None,
+        **settings: Any,
     ) -> None:
-        super().__init__(weight_decay=decay, **settings)
+        weight_decay = check_schedulable("weight_decay", weight_decay)
+        super().__init__(weight_decay=weight_decay, **settings)
         self.clip_decayed = clip_decayed
+        self.exclude_from_weight_decay(var_names=list(UNDECAYED))
 
     @property
     def weight_decay(self) -> Any:
@@ -102,6 +122,7 @@ class _PaperAdamW(keras.optimizers.AdamW):
         return {
             **super().get_config(),
             "weight_decay": serialize_schedulable(self._decay),
+            "clip_decayed": self.clip_decayed,
         }
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:

@@ -72,6 +72,10 @@ def pretrained_names() -> list[str]:
 def read_card(source: str | os.PathLike[str]) -> dict[str, Any]:
     """What is known about a trained model: data, recipe, scores, licence, checksum.
 
+    Every card has a `checksum`; the rest is what its author gave to `save_pretrained`.
+    `experiments.explore` needs `method`, `dataset` and `image_size`, and shows the
+    `scores`.
+
     Args:
         source: A name of `pretrained_names()`, or a folder that `save_pretrained`
             wrote.

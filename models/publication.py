@@ -38,6 +38,7 @@ def save_pretrained(
         model: A model made by `models.build`.
         folder: Where to write; made if it is not there.
         card: What a reader should know: data, recipe, scores, licence.
+            `experiments.explore` needs `method`, `dataset` and `image_size`.
         precision: How floats are stored.
 
     Returns:

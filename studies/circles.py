@@ -78,7 +78,11 @@ def alignment(sources: np.ndarray, latents: np.ndarray) -> float:
     alignment(z, z)  # 1.0 for independent columns
     alignment(z, z @ [[1, -1], [1, 1]])  # 0.0: rotated by 45 degrees
     ```
+
+    NaN where a latent has collapsed: it is no axis.
     """
+    if not _is_a_plane(latents):
+        return float("nan")
     n = sources.shape[1]
     correlation = np.abs(np.corrcoef(sources.T, latents.T)[:n, n:])
     rows = correlation / correlation.sum(axis=1, keepdims=True)
@@ -87,13 +91,23 @@ def alignment(sources: np.ndarray, latents: np.ndarray) -> float:
 
 
 def rotation(sources: np.ndarray, latents: np.ndarray) -> float:
-    """Mean angle in degrees between the sources' directions and the nearest axes."""
+    """Mean angle in degrees between the sources' directions and the nearest axes.
+
+    NaN where a latent has collapsed.
+    """
+    if not _is_a_plane(latents):
+        return float("nan")
     unit = (latents - latents.mean(0)) / latents.std(0)
     centred = sources - sources.mean(0)
     directions, *_ = np.linalg.lstsq(unit, centred, rcond=None)
     size = np.abs(directions)
     angles = np.degrees(np.arctan2(size.min(axis=0), size.max(axis=0)))
     return float(angles.mean())
+
+
+def _is_a_plane(latents: np.ndarray) -> bool:
+    """Whether every latent varies."""
+    return bool((np.ptp(latents, axis=0) > 0).all())
 
 
 def further_scores(run: FinishedRun) -> dict[str, float]:

@@ -164,6 +164,7 @@ class Study:
         engine = functools.partial(run_local, workers=self.workers, run=run)
         left = [t for t in trials if not (self._is_kept(t) or self._has_diverged(t))]
         failed = run_sweep(left, self.workdir, engine=engine, pictures=False)
+        self._keep_the_rest(left, run)
         lost = [trial for trial in trials if self._has_diverged(trial)]
         self.diverged.update({t.name: {"seed": t.config.seed} for t in lost})
         broken = [path for path in failed if path.name not in self.diverged]
@@ -171,6 +172,15 @@ class Study:
             logs = "\n".join(f"  {folder / 'log.txt'}" for folder in broken)
             raise RuntimeError(f"{len(broken)} trials failed; their logs:\n{logs}")
         return [load_run(self.folder_of(t)) for t in trials if t not in lost]
+
+    def _keep_the_rest(self, trials: Sequence[Trial], run: Callable[..., Any]) -> None:
+        """Ends what an interruption left between a run's scores and their keeping."""
+        if not self.keeps_scores:
+            return
+        for trial in trials:
+            folder = self.workdir / trial.name
+            if RunDirectory(folder).is_finished() and not self._is_kept(trial):
+                run(folder, stop=threading.Event())
 
     @property
     def kept(self) -> Path:
@@ -181,11 +191,16 @@ class Study:
         return self.results / "runs" / self.workdir.name
 
     def folder_of(self, trial: Trial) -> Path:
-        """The folder of a finished run; what was kept if the run itself is gone."""
+        """The folder of a finished run; what was kept if the run itself is gone.
+
+        The work folder may hold a run of the same name with other settings.
+        """
         folder = self.workdir / trial.name
-        if not RunDirectory(folder).is_finished() and self._is_kept(trial):
-            return self.kept / trial.name
-        return folder
+        if not self._is_kept(trial):
+            return folder
+        directory = RunDirectory(folder)
+        is_there = directory.is_finished() and directory.load_config() == trial.config
+        return folder if is_there else self.kept / trial.name
 
     def _is_kept(self, trial: Trial, files: Sequence[str] | None = None) -> bool:
         """Whether this very run is kept: same settings, not just the same name."""
@@ -333,10 +348,19 @@ def _timed(
         write_json(folder / _SPENT, spent)
     if keep:
         kept = {"finished": names, "diverged": _KEPT_OF_DIVERGED}
-        for name in kept.get(status.get("reason", status["state"]), ()):
-            (keep / folder.name).mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(folder / name, keep / folder.name / name)
+        _keep(folder, keep, kept.get(status.get("reason", status["state"]), ()))
     return {**status, "seconds": spent["seconds"]}
+
+
+def _keep(folder: Path, keep: Path, names: Sequence[str]) -> None:
+    """Copies files of a run, in place of those of an earlier run of its name."""
+    if not names:
+        return
+    target = keep / folder.name
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for name in names:
+        shutil.copyfile(folder / name, target / name)
 
 
 def run_apart(

@@ -24,6 +24,7 @@ QLAE learn; `short` is a quick look with a sixth of its images.
 folder: the same command again goes on, and more seeds or entries only add runs. What a
 finished run scored is also kept in `studies/results/runs`, so that a study goes on
 from a fresh clone. `--finished` trains nothing and writes the record of what is there.
+With `--entries` the record also holds the other rows of which three seeds are there.
 """
 
 import argparse
@@ -386,6 +387,54 @@ def middle_modularity(group: Mapping[str, Any]) -> str:
     return f"{interquartile_mean(values):.2f} [{low:.2f}, {high:.2f}]"
 
 
+@dataclasses.dataclass
+class _Work:
+    """What is tuned and run of a study, in one go or in several.
+
+    Attributes:
+        study: The study.
+        regime: The budget.
+        seeds: All seeds.
+        tuned: Chosen weights by label.
+        tuning_runs: The runs they were chosen by.
+    """
+
+    study: Study
+    regime: Regime
+    seeds: Sequence[int]
+    tuned: dict[str, Any] = dataclasses.field(default_factory=dict)
+    tuning_runs: list[FinishedRun] = dataclasses.field(default_factory=list)
+
+    def run(
+        self, entries: Sequence[Entry], finished: bool, fewest: int = 1
+    ) -> dict[str, list[FinishedRun]]:
+        """The runs of rows by label.
+
+        Args:
+            entries: The rows.
+            finished: Whether to train nothing and take what is there.
+            fewest: Rows of which fewer seeds are there are then left out.
+        """
+        if not self.study.options.no_tune:
+            self._tune(entries, finished)
+        planned = plan_rows(self.study, self.regime, entries, self.tuned, self.seeds)
+        if finished:
+            there = self.study.finished(planned)
+            planned = {k: v for k, v in there.items() if len(v) >= fewest}
+        return self.study.run_by_seed(planned)
+
+    def _tune(self, entries: Sequence[Entry], finished: bool) -> None:
+        study, regime = self.study, self.regime
+        needed = {label for e in entries for label in (e.parent, e.shares)}
+        wanted = [e for e in regime.entries if e in entries or e.label in needed]
+        if regime is LONG and not study.quick:
+            record = study.results / f"{SHORT.name}.json"
+            self.tuned |= recorded_choices(record, wanted)
+        if finished:
+            wanted = [e for e in wanted if _is_tuned(study, e, self.tuned)]
+        self.tuning_runs += tune(study, wanted, self.tuned)
+
+
 def _add_options(parser: argparse.ArgumentParser) -> None:
     known = list(dict.fromkeys(e.label for r in REGIMES.values() for e in r.entries))
 
@@ -434,22 +483,15 @@ def main(
         command += " --regime=short"
     study = study.named(name or regime.name, regime.name, command).keeping_scores()
     seeds = given.seeds or list(seeds or regime.seeds)[: 2 if study.quick else None]
-    rows = given.entries or rows
-    entries = [e for e in regime.entries if not rows or e.label in rows]
-    tuned: dict[str, Any] = {}
-    tuning_runs: list[FinishedRun] = []
-    if not given.no_tune:
-        needed = {label for e in entries for label in (e.parent, e.shares)}
-        wanted = [e for e in regime.entries if e in entries or e.label in needed]
-        if regime is LONG and not study.quick:
-            tuned = recorded_choices(study.results / f"{SHORT.name}.json", wanted)
-        if given.finished:
-            wanted = [e for e in wanted if _is_tuned(study, e, tuned)]
-        tuning_runs = tune(study, wanted, tuned)
-    planned = plan_rows(study, regime, entries, tuned, seeds)
-    if given.finished:
-        planned = study.finished(planned)
-    runs = study.run_by_seed(planned)
+    known = [e for e in regime.entries if not rows or e.label in rows]
+    entries = [e for e in known if not given.entries or e.label in given.entries]
+    work = _Work(study, regime, seeds)
+    runs = work.run(entries, given.finished)
+    if given.entries:
+        # What was not named is recorded too, as far as it has been run.
+        others = [e for e in known if e not in entries]
+        runs |= work.run(others, True, SEEDS_WITHOUT_CLAIM)
+        runs = {e.label: runs[e.label] for e in known if e.label in runs}
     groups = {label: summarise(label, found) for label, found in runs.items()}
     draw_scores(study, groups)
     if regime is LONG:
@@ -469,8 +511,8 @@ def main(
         "tuning_psnr": TUNING_PSNR,
         "select": given.select,
     }
-    findings = {"claims": claims, "tuning": tuned}
-    study.write(described, list(groups.values()), findings, tuning_runs)
+    findings = {"claims": claims, "tuning": work.tuned}
+    study.write(described, list(groups.values()), findings, work.tuning_runs)
     print(table(groups))
     for claim in claims:
         print(f"{claim['claim']}, {claim['score']}: {claim['verdict']}")

@@ -128,14 +128,20 @@ def _uri(image: np.ndarray) -> str:
 
 
 def _table(shown: Sequence[ShownModel]) -> str:
-    headings = ["model", *(shown[0].scores if shown else ())]
+    names = dict.fromkeys(name for entry in shown for name in entry.scores)
     rows = [
-        [entry.name, *(f"{value:.2f}" for value in entry.scores.values())]
+        [entry.name, *(_cell(entry.scores.get(name)) for name in names)]
         for entry in shown
     ]
-    head = "".join(f'<th scope="col">{html.escape(text)}</th>' for text in headings)
+    head = "".join(
+        f'<th scope="col">{html.escape(text)}</th>' for text in ("model", *names)
+    )
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
         for row in rows
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(score: float | None) -> str:
+    return "" if score is None else f"{score:.2f}"

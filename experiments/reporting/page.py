@@ -232,7 +232,9 @@ def make_chart(groups: Sequence[Group], score: str) -> str:
         return ""
     ends = [value.mean + (value.half_width or 0) for _, value in found]
     limit = max(1.0, *ends) if score == "psnr/psnr" else 1.0
-    left, width, row = 190, 240, 24
+    several = len({group.dataset for group in groups}) > 1
+    prefixes = [f"{group.dataset}: " if several else "" for group, _ in found]
+    left, width, row = 190 + 7 * max(map(len, prefixes)), 240, 24
     height = row * len(found) + 44
 
     def place(value: float) -> float:
@@ -243,10 +245,10 @@ def make_chart(groups: Sequence[Group], score: str) -> str:
     ]
     for i, (group, value) in enumerate(found):
         y = 36 + i * row
-        label = group.label if len(group.label) < 30 else group.label[:28] + "…"
         half = value.half_width or 0.0
         low, high = place(value.mean - half), place(value.mean + half)
-        parts.append(f'<text x="0" y="{y + 4}">{html.escape(label)}</text>')
+        label = _chart_label(prefixes[i], group.label)
+        parts.append(f'<text x="0" y="{y + 4}">{label}</text>')
         parts.append(
             f'<line x1="{left}" x2="{left + width}" y1="{y}" y2="{y}" '
             'stroke="var(--line)"/>'
@@ -268,6 +270,12 @@ def make_chart(groups: Sequence[Group], score: str) -> str:
     name = f'aria-label="{html.escape(COLUMNS[score])} of each setting"'
     size = f'viewBox="0 0 {left + width + 8} {height}" width="{left + width + 8}"'
     return f'<svg {size} role="img" {name}>{"".join(parts)}</svg>'
+
+
+def _chart_label(prefix: str, label: str) -> str:
+    """The label as HTML, cut to fit; the whole of it appears under the pointer."""
+    shown = label if len(label) < 30 else label[:28] + "…"
+    return f"{html.escape(prefix + shown)}<title>{html.escape(prefix + label)}</title>"
 
 
 def _versions(groups: Sequence[Group]) -> str:

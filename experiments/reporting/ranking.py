@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from experiments.reporting.summary import FinishedRun, format_table
+from experiments.settings.config import RunConfig
 from experiments.settings.scores import COLUMNS
 
 GAP, UDR = "straight_through_gap/gap", "udr"
@@ -134,7 +135,16 @@ def _pool(run: FinishedRun) -> tuple[str, str]:
     kind = config.hyperparameters.get("reconstruction", "none")
     reduction = config.hyperparameters.get("reduction", "")
     size = f"{config.image_size}x{config.image_size}"
-    return f"{dataset} at {size}", f"{kind} {reduction}".strip()
+    return f"{dataset} at {size}", f"{kind} {reduction}".strip() + _gap_details(config)
+
+
+def _gap_details(config: RunConfig) -> str:
+    """What beside the reconstruction decides how large a gap is."""
+    if config.gap_loss == "elbo":
+        return ""
+    weight = config.hyperparameters.get("tc_weight")
+    details = f", gap of {config.gap_loss}"
+    return details if weight is None else f"{details} with tc_weight {weight:g}"
 
 
 def _ranking(

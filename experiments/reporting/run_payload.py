@@ -1,8 +1,8 @@
 """What the page's script needs of a run: text, numbers, pictures and the model."""
 
-import math
+import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from experiments.reporting.run_pictures import picture_uri, read_index
 from experiments.reporting.summary import COLUMNS, FinishedRun, Group, passes_filter
@@ -46,7 +46,7 @@ def run_payload(run: FinishedRun, group: Group) -> dict[str, Any]:
     from experiments.reporting.page_model import load_page_model
 
     directory = RunDirectory(run.path)
-    index = read_index(directory)
+    index = _index(directory)
     model, reason = load_page_model(directory)
     matrices = heat_maps(run.metrics, index["sources"] if index else [])
     payload: dict[str, Any] = {
@@ -98,6 +98,9 @@ def verdict(metrics: dict[str, Any]) -> str:
     threshold = metrics["settings"]["psnr_threshold"]
     if passed:
         return f"Passes the reconstruction filter (PSNR of at least {threshold:g} dB)."
+    note = metrics["checkpoint"].get("note")
+    if note and isinstance(note, str):  # the chosen checkpoint may also have been lost
+        return f"These are the scores of {note}."
     return (
         f"Does not pass the reconstruction filter: no checkpoint reached a PSNR of "
         f"{threshold:g} dB, so these are the scores of the last one."
@@ -179,8 +182,23 @@ def _is_matrix(rows: Any) -> bool:
 
 
 def _number(value: Any) -> float | None:
-    is_number = isinstance(value, (int, float)) and math.isfinite(value)
-    return round(float(value), 4) if is_number else None
+    return round(float(value), 4) if _is_finite(value) else None
+
+
+def _is_finite(value: Any) -> TypeGuard[float]:
+    """Whether a float holds the number; JSON has integers that are too large."""
+    largest = sys.float_info.max
+    return isinstance(value, (int, float)) and -largest <= value <= largest
+
+
+def _index(directory: RunDirectory) -> dict[str, Any] | None:
+    """What the run says of its pictures; None where a share is no number, too."""
+    try:
+        index = read_index(directory)
+    except OverflowError:  # a share that is too large for a float
+        return None
+    rows = (index or {}).get("frequencies") or []
+    return index if all(_is_finite(share) for row in rows for share in row) else None
 
 
 def _pictures(
@@ -203,13 +221,18 @@ def _pictures(
 
 def _curves(directory: RunDirectory) -> dict[str, list[list[float]]]:
     curves: dict[str, list[list[float]]] = {}
-    for rows in (directory.history.read(), directory.evaluations.read()):
-        for row in rows[:: max(1, len(rows) // _MOST_POINTS)]:
-            for name, value in row.items():
-                if name == "step" or not isinstance(value, (int, float)):
-                    continue
-                if not math.isfinite(value):  # what was not measured
-                    continue
-                title = COLUMNS.get(name, name)
-                curves.setdefault(title, []).append([row["step"], value])
-    return curves
+    for row in (*directory.history.read(), *directory.evaluations.read()):
+        if not _is_finite(row["step"]):
+            continue
+        for name, value in row.items():
+            if name == "step" or not _is_finite(value):  # text, or not measured
+                continue
+            title = COLUMNS.get(name, name)
+            curves.setdefault(title, []).append([row["step"], value])
+    return {title: _thinned(points) for title, points in curves.items()}
+
+
+def _thinned(points: list[list[float]]) -> list[list[float]]:
+    """Fewer points, with the last one: the page prints its value."""
+    kept = points[:: max(1, len(points) // _MOST_POINTS)]
+    return kept if kept[-1] is points[-1] else [*kept, points[-1]]

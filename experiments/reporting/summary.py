@@ -1,6 +1,7 @@
 """Means and confidence intervals of runs that differ in nothing but their seed."""
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from qlayers.files import DamagedFileError
 # Runs that differ in these alone belong together: the seed, and where the settings come
 # from.
 _NO_SETTING = ("seed", "profile")
+_MOST_DECIMALS = 6
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,21 @@ class Interval:
     count: int
 
     def __str__(self) -> str:
-        digits = 1 if abs(self.mean) >= 10 else 2
+        digits = _decimals(self.mean)
         text = f"{self.mean:.{digits}f}"
         if self.half_width is not None:
             text += f" ± {self.half_width:.{digits}f}"
         return text
+
+
+def _decimals(mean: float) -> int:
+    """Decimals of a mean: one of decibels, two of scores, more of small errors."""
+    size = abs(mean)
+    if size >= 10:
+        return 1
+    if not 0 < size < 0.01:
+        return 2
+    return min(1 - math.floor(math.log10(size)), _MOST_DECIMALS)
 
 
 @dataclass(frozen=True)

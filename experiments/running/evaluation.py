@@ -103,7 +103,7 @@ def evaluate_model(
         metrics: Names for `qlayers.metrics.evaluate`; continuous factors have MCC
             alone.
         protocol: Protocol of InfoMEC; by default the config's.
-        test_samples: The last images of the sample, on which trees and SAP are tested.
+        test_samples: How many images trees, SAP and sample efficiency are tested on.
         labelled: Labelled images that the model has not learned from.
         report: Called with a line of text about each stage.
     """

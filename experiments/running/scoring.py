@@ -1,5 +1,6 @@
 """The final scores of a run, and the file that keeps them."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -67,10 +68,12 @@ def score_run(
         more = sampled_scores(model, dataset, drawn, config.scored_as, report)
         found = Evaluation.of({**found.results, **more}, found.latents)
     publish(found)
+    scored = found.scores
     write_json(
         directory.metrics_file,
         {
-            "scores": found.scores,
+            # An exact copy has an infinite PSNR; JSON and means over runs know no such.
+            "scores": {k: v if math.isfinite(v) else None for k, v in scored.items()},
             "checkpoint": checkpoint,
             "trained_steps": config.steps,
             "settings": {
@@ -88,8 +91,8 @@ def score_run(
             "provenance": {**provenance(), **_continued(directory)},
         },
     )
-    width = max(map(len, found.scores))
-    lines = [f"  {name:<{width}}  {value:.4f}" for name, value in found.scores.items()]
+    width = max(map(len, scored))
+    lines = [f"  {name:<{width}}  {value:.4f}" for name, value in scored.items()]
     report("\n".join([f"Scores of {directory.path}:", *lines]))
     return found
 

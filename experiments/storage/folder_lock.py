@@ -29,7 +29,7 @@ class FolderLock:
 
     def __enter__(self) -> "FolderLock":
         self.path.mkdir(parents=True, exist_ok=True)
-        lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        lock = _open_itself(self.path / ".lock")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -49,3 +49,20 @@ class FolderLock:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _open_itself(path: Path) -> int:
+    """Opens or makes a file, but not what a link of that name leads to.
+
+    A folder from someone else may hold such a link, and the lock's content is
+    overwritten.
+    """
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        if not path.is_symlink():
+            raise
+        raise ValueError(
+            f"{path} is a link, expected a file of the folder itself. Remove it, or "
+            "choose another --workdir."
+        ) from error

@@ -1,6 +1,7 @@
 """The folder of one run."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,16 +53,28 @@ class RunDirectory(FolderLock):
                 for file in folder.glob(f"{PARTIAL}*"):
                     file.unlink(missing_ok=True)
 
+    def check(self, config: RunConfig) -> bool:
+        """Whether the folder holds an earlier start of this run; nothing is written.
+
+        Args:
+            config: Settings of the run.
+
+        Raises:
+            ValueError: If the folder holds a run with other settings.
+        """
+        known = self.config_file.exists()
+        if known:
+            _check_same(self.load_config(), config, self.path)
+        return known
+
     def start(self, config: RunConfig) -> bool:
         """Writes the config, or checks that the folder's is the same.
 
         Returns:
             Whether the folder holds an earlier start of this run.
         """
+        known = self.check(config)
         self.checkpoints.mkdir(exist_ok=True)
-        known = self.config_file.exists()
-        if known:
-            _check_same(self.load_config(), config, self.path)
         if not known:
             threads = config.threads or os.cpu_count() or 1
             made = {**provenance(), "threads": threads, "processor": processor()}
@@ -172,8 +185,11 @@ def _check_metrics(metrics: dict[str, Any], path: Path) -> None:
         names = list(holder) if inner == "*" else [inner or name]
         for key in names:
             absent = key not in holder and entry in _OPTIONAL_KINDS
-            if not absent and not isinstance(holder.get(key), kind):
+            value = holder.get(key)
+            if not absent and not isinstance(value, kind):
                 raise DamagedFileError(path, f"`{entry}` is missing or no {kind}")
+            if isinstance(value, int) and abs(value) > sys.float_info.max:
+                raise DamagedFileError(path, f"`{entry}` is larger than any float")
 
 
 def _check_same(old: RunConfig, new: RunConfig, path: Path) -> None:

@@ -1,6 +1,7 @@
 """The runs of a sweep, each checked before the first is started."""
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 from experiments.settings.config import RunConfig, resolve
 from experiments.settings.hyperparameters import parse_value
 from experiments.settings.published import PublishedRow
+
+_COMMA = re.compile(r",(?![^(\[]*[)\]])")  # those outside brackets
 
 
 @dataclass(frozen=True)
@@ -24,13 +27,18 @@ class Trial:
 
 
 def parse_grid(texts: Sequence[str]) -> dict[str, list[Any]]:
-    """Values to try by name, from `name=value,value,...`."""
+    """Values to try by name, from `name=value,value,...`.
+
+    Commas within brackets belong to a value: `beta=linear(0, 4),1` has two.
+    """
     grid: dict[str, list[Any]] = {}
     for text in texts:
         name, separator, values = text.partition("=")
         if not separator or not values or not name.isidentifier():
             raise ValueError(f"Expected name=value,value,... and received {text!r}.")
-        grid[name] = [parse_value(value) for value in values.split(",")]
+        if name in grid:
+            raise ValueError(f"--grid names {name} twice; list its values in one.")
+        grid[name] = [parse_value(value.strip()) for value in _COMMA.split(values)]
     return grid
 
 
@@ -92,6 +100,11 @@ def plan_sweep(
     ```
     """
     grid = grid or {}
+    both = sorted(set(grid) & set(hyperparameters or {}))
+    if both:
+        raise ValueError(
+            f"{', '.join(both)} is varied and given a value too; choose one of them."
+        )
     points = [
         dict(zip(grid, values, strict=True))
         for values in itertools.product(*grid.values())

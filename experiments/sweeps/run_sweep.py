@@ -1,11 +1,12 @@
 """Runs the trials of a sweep that are not finished."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from experiments.running.termination import sigterm_interrupts
+from experiments.settings.config import RunConfig
 from experiments.settings.scores import COLUMNS
 from experiments.storage.folder_lock import FolderLock
 from experiments.storage.run_directory import RunDirectory
@@ -38,7 +39,10 @@ def run_sweep(
     """
     with FolderLock(root), sigterm_interrupts():
         folders = [root / trial.name for trial in trials]
-        failed = [folder for trial in trials if (folder := _damaged(trial, root))]
+        # All are checked before the first is written to: a longer run that is begun
+        # no longer counts as finished.
+        failed = _damaged(trials, root, RunDirectory.check)
+        failed += _damaged(_others(trials, root, failed), root, _start)
         if pictures:
             _write_columns(trials, root)
         sound = [folder for folder in folders if folder not in failed]
@@ -62,20 +66,36 @@ def _line(folder: Path, status: dict[str, Any]) -> str:
     return line
 
 
-def _damaged(trial: Trial, root: Path) -> Path | None:
-    """Makes a trial's folder and config, or checks those that are there.
+def _damaged(
+    trials: Sequence[Trial], root: Path, act: Callable[[RunDirectory, RunConfig], Any]
+) -> list[Path]:
+    """Does something with the folder and the settings of each trial.
 
     Returns:
-        The folder if it is damaged, which is reported and no reason to stop the others.
+        The folders that are damaged, which is reported and no reason to stop the
+        others.
     """
-    folder = root / trial.name
-    try:
-        with RunDirectory(folder) as directory:
-            directory.start(trial.config)
-    except (DamagedFileError, FileExistsError, NotADirectoryError) as error:
-        print(f"{folder.name}: damaged ({error}). Delete the folder to run it anew.")
-        return folder
-    return None
+    damaged = []
+    for trial in trials:
+        folder = root / trial.name
+        try:
+            act(RunDirectory(folder), trial.config)
+        except (DamagedFileError, FileExistsError, NotADirectoryError) as error:
+            print(
+                f"{folder.name}: damaged ({error}). Delete the folder to run it anew."
+            )
+            damaged.append(folder)
+    return damaged
+
+
+def _others(trials: Sequence[Trial], root: Path, failed: list[Path]) -> list[Trial]:
+    return [trial for trial in trials if root / trial.name not in failed]
+
+
+def _start(directory: RunDirectory, config: RunConfig) -> None:
+    """Makes a trial's folder and config."""
+    with directory:
+        directory.start(config)
 
 
 def _write_columns(trials: Sequence[Trial], root: Path) -> None:

@@ -71,7 +71,8 @@ class CheckpointSelection:
             )
         found = saved.get("scores", {})
         for name, least in self.require.items():
-            if not found.get(name, np.nan) >= least:
+            value = found.get(name)  # "inf" is text there, NaN is null
+            if value is None or not float(value) >= least:
                 return None  # chosen by a rule that asked for less
         return float(saved["value"])
 

@@ -54,8 +54,23 @@ class CodeStatistics(StepCallback):
             tf.summary.scalar(f"codes/{name}", float(np.mean(values)))
             for j, value in enumerate(values):
                 tf.summary.scalar(f"codes/{name}_latent_{j}", value)
-        for j, count in enumerate(self.num_codes):
-            tf.summary.histogram(f"codes/latent_{j}", codes[:, j], buckets=count)
+        for j, shares in enumerate(frequencies):
+            _write_histogram(f"codes/latent_{j}", shares * len(codes))
+
+
+def _write_histogram(tag: str, counts: npt.NDArray[np.float64]) -> None:
+    """One bar for each code, unused ones too.
+
+    `tf.summary.histogram` spreads its bars between the smallest and the largest code
+    that it sees.
+    """
+    import tensorflow as tf
+    from tensorboard.plugins.histogram import metadata
+
+    middle = np.arange(len(counts))
+    bars = np.stack([middle - 0.5, middle + 0.5, counts], axis=1)
+    described = metadata.create_summary_metadata(display_name=None, description=None)
+    tf.summary.write(tag, tf.constant(bars, tf.float64), metadata=described)
 
 
 def code_frequencies(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from qlayers.callbacks.checkpoint_selection import CheckpointSelection
 from qlayers.callbacks.model_state import uncounted
 from qlayers.callbacks.step_counter import StepCounter
-from qlayers.metrics import EvaluationResult, evaluate
+from qlayers.metrics import EvaluationResult, MetricResult, evaluate
 
 _BATCH_SIZE = 256
 
@@ -23,7 +23,8 @@ class DisentanglementMetrics(StepCounter):
     Runs before the first step, every `every_n_steps` steps and after the last one.
     The scores are kept in `history`, enter the epoch logs (and so `fit`'s history,
     `EarlyStopping` and the like, if listed after this callback) and go to TensorBoard
-    if `log_dir` is given. Latents that are not finite give a warning, not an error.
+    if `log_dir` is given. Latents that are not finite give a warning, not an error, and
+    scores of NaN in the epoch logs.
     Training goes on as if nothing had been watched: the running means of `fit` do not
     count the sample.
 
@@ -84,7 +85,15 @@ class DisentanglementMetrics(StepCounter):
         self.latest: EvaluationResult | None = None
         self.best: float | None = None
         self._last_run = -1
+        self._is_scored = False
         self._writer: Any = None
+
+    @property
+    def results(self) -> Mapping[str, MetricResult]:
+        """Results by metric; none where the last run could not be scored."""
+        if self.latest is None or not self._is_scored:
+            return {}
+        return self.latest.results
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         if self.selection is not None:
@@ -101,8 +110,10 @@ class DisentanglementMetrics(StepCounter):
             self._run()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        if logs is not None and self.latest is not None:
-            logs.update(self.latest.scores())
+        if logs is None or self.latest is None:
+            return
+        scores = self.latest.scores()
+        logs.update(scores if self._is_scored else dict.fromkeys(scores, np.nan))
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         if self._last_run != self._step:
@@ -117,7 +128,8 @@ class DisentanglementMetrics(StepCounter):
     def _score(self) -> None:
         self._last_run = self._step
         latents = self._map(self.encode)
-        if not np.isfinite(latents).all():
+        self._is_scored = bool(np.isfinite(latents).all())
+        if not self._is_scored:
             warnings.warn(
                 f"Latents at step {self._step} are not finite; metrics are skipped.",
                 stacklevel=2,

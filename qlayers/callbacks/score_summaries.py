@@ -19,14 +19,15 @@ class ScoreSummaries(StepCallback):
     Args:
         log_dir: Folder for TensorBoard.
         results: Function that returns results by metric name, for example
-            `lambda: watch.latest.results` with a `DisentanglementMetrics` listed
-            before this callback.
+            `lambda: watch.results` with a `DisentanglementMetrics` listed before this
+            callback. A result is written once, however often it is returned.
         source_names: Names of the sources.
-        every_n_steps: Training steps between two writings.
+        every_n_steps: Training steps between two writings; those of the callback that
+            computes the results, or a divisor.
 
     Example:
         >>> watch = DisentanglementMetrics(sources, images, encoder, 5_000, ...)
-        >>> maps = ScoreSummaries("runs/0", lambda: watch.latest.results)
+        >>> maps = ScoreSummaries("runs/0", lambda: watch.results)
         >>> model.fit(stream, callbacks=[watch, maps])
     """
 
@@ -40,11 +41,15 @@ class ScoreSummaries(StepCallback):
         super().__init__(log_dir, every_n_steps)
         self.results = results
         self.source_names = source_names
+        self._written: dict[str, Any] = {}
 
     def write(self, step: int, logs: Mapping[str, Any]) -> None:
         import tensorflow as tf
 
         for metric, result in self.results().items():
+            if result is self._written.get(metric):
+                continue
+            self._written[metric] = result
             for name, value in result.scores().items():
                 tf.summary.scalar(f"metrics/{metric}/{name}", value)
             if isinstance(result, InfoMECResult):

@@ -9,8 +9,10 @@ import keras
 class StepCounter(keras.callbacks.Callback):
     """Counts training steps during `fit`.
 
-    The count begins at `optimizer.iterations`, so that a resumed run goes on where it
-    ended. With `steps_per_execution` several steps lie between two calls.
+    The count begins with the steps that the optimizer has made, so that a resumed run
+    goes on where it ended: a step for each batch, also where gradients are accumulated,
+    or where a model makes several updates (`model.updates_per_step`) with a batch. With
+    `steps_per_execution` several steps lie between two calls.
 
     Args:
         every_n_steps: Training steps between two actions.
@@ -42,8 +44,7 @@ class StepCounter(keras.callbacks.Callback):
         return step // self.every_n_steps > before // self.every_n_steps
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        optimizer = getattr(self.model, "optimizer", None)
-        self._step = 0 if optimizer is None else int(optimizer.iterations)
+        self._step = _steps_made(self.model)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._last_batch = -1
@@ -53,3 +54,12 @@ class StepCounter(keras.callbacks.Callback):
     ) -> None:
         steps, self._last_batch = batch - self._last_batch, batch
         self.advance(self._step + steps, logs or {})
+
+
+def _steps_made(model: Any) -> int:
+    """Batches that a model's optimizer has seen."""
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is None:
+        return 0
+    batches = int(optimizer.iterations) * (optimizer.gradient_accumulation_steps or 1)
+    return batches // getattr(model, "updates_per_step", 1)

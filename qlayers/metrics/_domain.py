@@ -69,7 +69,8 @@ def _dependence(sample: Sample) -> str:
     matrix = np.clip(share, 0, 1)
     np.fill_diagonal(matrix, 1.0)
     width = len(matrix)
-    best = (matrix.max(axis=1) / matrix.sum(axis=1) - 1 / width) / (1 - 1 / width)
+    # Rows are sources, columns those latents; modularity looks at each latent.
+    best = (matrix.max(axis=0) / matrix.sum(axis=0) - 1 / width) / (1 - 1 / width)
     return (
         f"sources {names[first]} and {names[second]} are dependent (they share "
         f"{share.max():.0%} of an entropy): latents equal to the sources would have a "

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from qlayers.metrics._progress import Progress
 from qlayers.metrics.metric_result import MetricResult
 
 AnyResult = TypeVar("AnyResult", bound=MetricResult)
+PartsOf: TypeAlias = Callable[[int], tuple[IntArray, ...]]
 _METHODS = ("half_sample", "with_replacement")
 
 
@@ -29,8 +30,9 @@ class Bootstrap:
         method: `"half_sample"` draws half of the samples without replacement; the
             scores' spread around their mean then equals that of the whole sample.
             `"with_replacement"` is the classic percentile bootstrap. Repeated samples
-            put neighbours at distance zero, sit on both sides of a train/test split
-            and add bias to histograms, so most scores here need the former.
+            put neighbours at distance zero and add bias to histograms, so most scores
+            here need the former. Either way a sample that trained trains again, and
+            one that tested tests again.
         seed: Seed of the draws.
         verbose: Show progress if it takes longer than a second.
 
@@ -57,16 +59,30 @@ class Bootstrap:
                 f"`confidence` must lie between 0 and 1; received {self.confidence!r}."
             )
 
-    def draw(self, samples: int) -> list[IntArray]:
-        """The rows of every resample."""
+    def draw(self, samples: int, parts_of: PartsOf | None = None) -> list[IntArray]:
+        """The rows of every resample.
+
+        Args:
+            samples: Size of the sample.
+            parts_of: Rows of each part (training, test, ...) of a sample of some size.
+                A row stays in its part.
+        """
         generator = np.random.default_rng(self.seed)
-        if self.method == "with_replacement":
-            shape = (self.num_resamples, samples)
-            return list(generator.integers(0, samples, shape))
-        half = samples // 2
-        return [
-            generator.permutation(samples)[:half] for _ in range(self.num_resamples)
-        ]
+        replace = self.method == "with_replacement"
+        size = samples if replace else samples // 2
+        if parts_of is None:
+            parts_of = _one_part
+        parts, places = parts_of(samples), parts_of(size)
+        unused = np.setdiff1d(np.arange(size), np.concatenate(places))
+        resamples = []
+        for _ in range(self.num_resamples):
+            rows = np.full(size, -1)
+            for place, part in zip(places, parts, strict=True):
+                rows[place] = generator.choice(part, len(place), replace=replace)
+            left = np.setdiff1d(np.arange(samples), rows)
+            rows[unused] = generator.choice(left, len(unused), replace=replace)
+            resamples.append(rows)
+        return resamples
 
     def interval(
         self, estimate: float, scores: FloatArray, samples: int
@@ -86,6 +102,10 @@ class Bootstrap:
         return float(low), float(high)
 
 
+def _one_part(samples: int) -> tuple[IntArray, ...]:
+    return (np.arange(samples),)
+
+
 def _t_quantile(level: float, freedom: int) -> float:
     from scipy import stats
 
@@ -98,6 +118,7 @@ def add_intervals(
     samples: int,
     bootstrap: Bootstrap | int | None,
     bounds: tuple[float, float] = (0.0, 1.0),
+    parts_of: PartsOf | None = None,
 ) -> AnyResult:
     """Returns `result` with confidence intervals, if `bootstrap` asks for them.
 
@@ -107,6 +128,8 @@ def add_intervals(
         samples: Number of rows.
         bootstrap: A number of resamples, a `Bootstrap`, or None for no intervals.
         bounds: The range of the scores; intervals are cut there.
+        parts_of: For a score that trains on some rows and tests on others: the rows of
+            each part, by the number of rows.
     """
     if bootstrap is None or (isinstance(bootstrap, int) and bootstrap == 0):
         return result
@@ -117,7 +140,7 @@ def add_intervals(
         )
     scores: dict[str, list[float]] = {name: [] for name in result.scores()}
     with Progress(plan.num_resamples, "bootstrap", plan.verbose) as progress:
-        for rows in plan.draw(samples):
+        for rows in plan.draw(samples, parts_of):
             for name, value in rescore(rows).scores().items():
                 scores[name].append(value)
             progress.advance()

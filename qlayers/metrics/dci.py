@@ -130,6 +130,10 @@ class _Plan:
         default = _TEST_SIZE[self.estimator]
         return default if self.test_size is None else self.test_size
 
+    def parts(self, samples: int) -> tuple[IntArray, IntArray]:
+        """Rows to train on and rows to test."""
+        return split(samples, self.tested, self.seed, self.train_size)
+
     def shrunk(self, share: float) -> "_Plan":
         sizes = {
             name: max(1, int(size * share))
@@ -162,10 +166,16 @@ def dci_by(
 ) -> DCIResult:
     """`dci` by a plan, of the sample and of its resamples."""
 
-    def rescore(rows: IntArray) -> DCIResult:
-        return _score(sample.rows(rows), plan.shrunk(len(rows) / sample.size), False)
+    def plan_for(size: int) -> _Plan:
+        return plan.shrunk(size / sample.size)
 
-    return add_intervals(_score(sample, plan, verbose), rescore, sample.size, bootstrap)
+    return add_intervals(
+        _score(sample, plan, verbose),
+        lambda rows: _score(sample.rows(rows), plan_for(len(rows)), False),
+        sample.size,
+        bootstrap,
+        parts_of=lambda size: plan_for(size).parts(size),
+    )
 
 
 def disentanglement_scores(importance: FloatArray) -> tuple[FloatArray, float]:
@@ -235,7 +245,7 @@ def _result(
 def _fit_all(
     sample: Sample, columns: IntArray, plan: _Plan, verbose: bool
 ) -> list[tuple[FloatArray, tuple[float, float]]]:
-    train, test = split(sample.size, plan.tested, plan.seed, plan.train_size)
+    train, test = plan.parts(sample.size)
     forest = plan.estimator == "random_forest"
     features = sample.standardized if forest else sample.real_latents
     label = f"DCI, {plan.estimator}"

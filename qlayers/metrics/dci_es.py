@@ -12,6 +12,7 @@ from qlayers.metrics._checks import (
     IntArray,
     check_at_least,
     check_real_sources,
+    column_indices,
 )
 from qlayers.metrics._domain import domain_notes
 from qlayers.metrics._parallel import map_threads
@@ -36,7 +37,7 @@ class DCIESResult(MetricResult):
         informativeness: Mean test score of the most informative probe: accuracy, or R²
             of continuous sources.
         explicitness: Mean over sources; 1 if the smallest probe reads as much as any.
-        size: Number of sources over number of latents.
+        size: Number of sources that vary over number of latents.
         explicitness_per_source: (n_s,); NaN for constant sources.
         losses: (depths, n_s) test losses: 1 - accuracy, or 1 - R².
         capacities: (depths,) depths of the probes.
@@ -82,7 +83,7 @@ def dci_es(
     *,
     depths: Sequence[int] = DEPTHS,
     num_trees: int = 100,
-    continuous_sources: Sequence[int] = (),
+    continuous_sources: Sequence[int | str] = (),
     test_size: float = 1 / 3,
     seed: int = 0,
     bootstrap: Bootstrap | int | None = None,
@@ -105,8 +106,8 @@ def dci_es(
         latents: (samples, n_z) numbers.
         depths: Ascending depths of the forests.
         num_trees: Trees in each forest.
-        continuous_sources: Columns that are predicted by regression; their score is
-            R², and guessing has the loss 1.
+        continuous_sources: Columns that are predicted by regression, by position or,
+            for a data frame, by name; their score is R², and guessing has the loss 1.
         test_size: Fraction of the samples, below 1, that measure the loss.
         seed: Seed of the split and of the trees.
         bootstrap: Number of resamples, or a `Bootstrap`, for confidence intervals.
@@ -123,7 +124,8 @@ def dci_es(
         Eastwood et al. 2023, DCI-ES: An Extended Disentanglement Framework with
         Connections to Identifiability; probes, losses and areas of its public code.
     """
-    sample = _MixedSample(sources, latents, continuous_sources)
+    columns = column_indices(continuous_sources, sources, "continuous_sources")
+    sample = _MixedSample(sources, latents, columns)
     plan = _Plan(
         tuple(check_at_least(depth, 1, "depths") for depth in depths),
         check_at_least(num_trees, 1, "num_trees"),
@@ -141,6 +143,7 @@ def dci_es(
         sample.size,
         bootstrap,
         bounds=(-np.inf, np.inf),
+        parts_of=lambda size: split(size, test_size, seed),
     )
 
 
@@ -281,7 +284,7 @@ def _result(
         completeness=scores[1],
         informativeness=scores[2],
         explicitness=scores[3],
-        size=sample.num_sources / sample.num_latents,
+        size=int(sample.varying.sum()) / sample.num_latents,
         explicitness_per_source=explicit,
         losses=losses,
         capacities=np.array(plan.depths),

@@ -97,9 +97,10 @@ def evaluate(
             `"sample_efficiency_gradient_boosting"`, `"psnr"`.
         protocol: See `infomec`.
         num_bins: Bins per latent of MIG and modularity; None takes values as symbols.
-        test_samples: The last samples, kept for what is tested on others than it was
-            trained on: trees, SAP and sample efficiency. The other metrics do not see
-            them. By default those split all samples as `dci` and `sap` say.
+        test_samples: How many samples trees, SAP and sample efficiency test on; they
+            draw them from all. The other metrics see all but as many of the last. By
+            default all metrics see all, and tests take the shares that `dci` and `sap`
+            say.
         images: (images, ...) originals; with `reconstructions`, adds PSNR and MSE.
         reconstructions: (images, ...).
         seed: Seed of every split, tree and noise.
@@ -109,8 +110,8 @@ def evaluate(
 
     Returns:
         An `EvaluationResult`. Sample efficiency trains on 100 and 10,000 samples and
-        tests on 5,000 if there are that many, otherwise on proportions of what is
-        there; its settings say which.
+        tests on `test_samples`, or 5,000, if there are that many, otherwise on
+        proportions of what is there; its settings say which.
 
     Example:
         >>> report = evaluate(sources, codes, discrete_latents=True, metrics="fast")
@@ -216,7 +217,9 @@ class _Task:
         )
 
     def _efficiency(self, estimator: str, name: str) -> MetricResult:
-        sizes = default_plan((estimator,), self.sample.size, self.seed)
+        sizes = default_plan(
+            (estimator,), self.sample.size, self.seed, self.test_samples
+        )
         resamples = self.resamples(name)
         return sample_efficiency_of(self.sample, sizes, resamples, self.verbose)
 

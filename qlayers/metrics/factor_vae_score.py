@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qlayers.metrics._checks import BoolArray, FloatArray, IntArray, check_at_least
+from qlayers.metrics._checks import BoolArray, FloatArray, check_at_least
 from qlayers.metrics._factor_sampling import Encode, FactorDataset, FactorSampler
 from qlayers.metrics._progress import Progress
 from qlayers.metrics.metric_result import MainScore, MetricResult
@@ -17,7 +17,8 @@ class FactorVAEScoreResult(MainScore, MetricResult):
     Attributes:
         score: Accuracy of the majority vote on fresh points.
         train_accuracy: Accuracy on the points that were counted.
-        votes: (n_z, n_s) how often each latent was steadiest for each fixed factor.
+        votes: (n_z, n_s) how often each latent was steadiest for each fixed factor;
+            latents that are equally steady share a vote.
         active: (n_z,) latents that took part.
     """
 
@@ -26,7 +27,7 @@ class FactorVAEScoreResult(MainScore, MetricResult):
 
     score: float
     train_accuracy: float
-    votes: IntArray
+    votes: FloatArray
     active: BoolArray
 
 
@@ -48,6 +49,10 @@ def factor_vae_score(
     the latent whose variance within the batch, relative to its variance over the
     data, is smallest. Each latent then stands for the factor it was chosen for most.
     If no latent is active the score is 0.
+
+    Quantized latents are often equally steady: all those with one value in the batch.
+    They share the vote, so the score is that of a draw among them on average. (Public
+    codes take the first, and their score depends on the order of the latents.)
 
     Args:
         dataset: Anything with `factor_sizes`, `sample(n, seed)` and
@@ -92,7 +97,7 @@ def factor_vae_score(
         return FactorVAEScoreResult(
             score=0.0,
             train_accuracy=0.0,
-            votes=np.zeros(shape, np.int64),
+            votes=np.zeros(shape),
             active=active,
             settings=settings,
             notes=("no latent is active: the score is 0 by convention",),
@@ -118,11 +123,16 @@ def _votes(
     active: BoolArray,
     shape: tuple[int, int],
     progress: Progress,
-) -> IntArray:
-    votes = np.zeros(shape, np.int64)
+) -> FloatArray:
+    votes = np.zeros(shape)
     names = np.flatnonzero(active)
     for factors, (latents,) in sampler.points(count, copies=1):
-        within = latents[:, :, active].var(axis=1, ddof=1) / variance[active]
-        np.add.at(votes, (names[within.argmin(axis=1)], factors), 1)
+        points = latents[:, :, active]
+        within = points.var(axis=1, ddof=1) / variance[active]
+        # Rounding would rank values that are all the same.
+        within[np.ptp(points, axis=1) == 0] = 0.0
+        steadiest = within == within.min(axis=1, keepdims=True)
+        shares = steadiest / steadiest.sum(axis=1, keepdims=True)
+        np.add.at(votes, (names[:, None], factors), shares.T)
         progress.advance(len(factors))
     return votes

@@ -80,10 +80,11 @@ class InfoMECResult(MetricResult):
         explicitness: InfoE (eq. 14).
         compactness: InfoC (eq. 9).
         nmi: (n_s, n_z) mutual information over source entropy; inactive latents are
-            included.
+            included, continuous sources have NaN.
         active: (n_z,) latents that count for modularity and compactness.
         modularity_per_latent: (n_z,) normalised ratios, NaN where undefined.
-        compactness_per_source: (n_s,) normalised ratios, NaN where undefined.
+        compactness_per_source: (n_s,) normalised ratios, NaN where undefined
+            and for continuous sources.
         explicitness_per_source: (n_s,), NaN for constant sources.
     """
 
@@ -256,6 +257,12 @@ class _MixedSample:
             self.sources[rows], self.discrete.latents[rows], self.columns
         )
 
+    def spread_out(self, values: FloatArray) -> FloatArray:
+        """Values of discrete sources as values of all; continuous ones have NaN."""
+        spread = np.full((self.sources.shape[1], *values.shape[1:]), np.nan)
+        spread[self.kept] = values[: len(self.kept)]
+        return spread
+
 
 @dataclass(frozen=True)
 class _Scorer:
@@ -276,9 +283,14 @@ class _Scorer:
     def mixed(self, mixed: _MixedSample) -> InfoMECResult:
         sample = mixed.discrete
         explicitness = self._explicitness(sample, mixed.sources, mixed.columns)
-        result = self._result(sample, explicitness)
+        result = self._result(sample, explicitness, mixed.kept)
         note = f"continuous sources only in explicitness: {list(mixed.columns)}"
-        return dataclasses.replace(result, notes=(*result.notes, note))
+        return dataclasses.replace(
+            result,
+            nmi=mixed.spread_out(result.nmi),
+            compactness_per_source=mixed.spread_out(result.compactness_per_source),
+            notes=(*result.notes, note),
+        )
 
     def _explicitness(
         self, sample: Sample, sources: FloatArray, continuous: Sequence[int]
@@ -336,14 +348,20 @@ class _Scorer:
                 )
         return notes
 
-    def _result(self, sample: Sample, explicitness: FloatArray) -> InfoMECResult:
+    def _result(
+        self,
+        sample: Sample,
+        explicitness: FloatArray,
+        names: IntArray | None = None,
+    ) -> InfoMECResult:
+        """Scores of the sample's sources; `names` are their columns among all."""
         nmi = self._normalized_information(sample)
         active = self._active(sample)
-        notes = list(sample.constant_notes())
+        names = np.arange(sample.num_sources) if names is None else names
         used = nmi[sample.varying][:, active]
         per_latent = _spread_out(_largest_share(used.T), active)
         per_source = _spread_out(_largest_share(used), sample.varying)
-        notes += _notes(used, active, sample.varying)
+        notes = _notes(used, active, sample.varying, names)
         kind = "information" if self.discrete_latents else "correlation"
         notes += [*self._domain_notes(sample), *domain_notes(sample, kind)]
         return InfoMECResult(
@@ -458,12 +476,18 @@ def _are_codes(sample: Sample) -> bool:
     return sample.latents.dtype.kind in "iu"
 
 
-def _notes(used: FloatArray, active: BoolArray, varying: BoolArray) -> list[str]:
-    notes = []
+def _notes(
+    used: FloatArray, active: BoolArray, varying: BoolArray, names: IntArray
+) -> list[str]:
+    if not len(names):
+        return ["no discrete source: modularity and compactness are 0 by convention"]
+    constant = ", ".join(map(str, names[~varying]))
+    notes = [f"constant sources left out: {constant}"] if constant else []
     if not varying.any():
-        return ["no source varies: every score is 0 by convention"]
+        return [*notes, "no source varies: every score is 0 by convention"]
     if not active.any():
-        return ["no latent is active: modularity and compactness are 0 by convention"]
+        none = "no latent is active: modularity and compactness are 0 by convention"
+        return [*notes, none]
     if active.sum() == 1:
         notes.append("one active latent: compactness is 1 by convention")
     if varying.sum() == 1:
@@ -471,7 +495,7 @@ def _notes(used: FloatArray, active: BoolArray, varying: BoolArray) -> list[str]
     silent = np.flatnonzero(active)[used.sum(axis=0) == 0]
     if len(silent):
         notes.append(f"active latents without information left out: {silent.tolist()}")
-    unknown = np.flatnonzero(varying)[used.sum(axis=1) == 0]
+    unknown = names[varying][used.sum(axis=1) == 0]
     if len(unknown):
         notes.append(f"sources no latent knows left out: {unknown.tolist()}")
     return notes

@@ -80,10 +80,13 @@ def mcc(
     codes = check_latents(latents).astype(np.float64)
     check_same_length(known, codes)
 
-    def score(rows: IntArray | slice) -> MCCResult:
-        return _score(known[rows], codes[rows], correlation, batch_size)
+    def rescore(rows: IntArray) -> MCCResult:
+        # Half of a sample may be less than a batch.
+        size = None if batch_size is None else min(batch_size, len(rows))
+        return _score(known[rows], codes[rows], correlation, size)
 
-    return add_intervals(score(slice(None)), score, len(known), bootstrap)
+    result = _score(known, codes, correlation, batch_size)
+    return add_intervals(result, rescore, len(known), bootstrap)
 
 
 def correlation_matrix(first: FloatArray, second: FloatArray) -> FloatArray:

@@ -126,18 +126,29 @@ class _Plan:
         tests = max(1, int(self.test_samples * share))
         return _Plan(self.estimators, (small, large), tests, self.seed)
 
-    @classmethod
-    def fitting(cls, estimators: Sequence[str], samples: int, seed: int) -> "_Plan":
-        """The paper's sizes if there are enough samples, else their like."""
-        tests = min(5_000, samples // 3)
-        large = min(10_000, samples - tests)
-        small = min(100, max(2, large // 10))
-        return cls(tuple(estimators), (small, large), tests, seed)
+    def parts(self, samples: int) -> tuple[IntArray, IntArray, IntArray]:
+        """Rows to test, rows of the small training set, and what the large one adds."""
+        order = np.random.RandomState(self.seed).permutation(samples)
+        test, rest = order[: self.test_samples], order[self.test_samples :]
+        small, large = self.train_sizes
+        return test, rest[:small], rest[small:large]
 
 
-def default_plan(estimators: Sequence[str], samples: int, seed: int) -> _Plan:
-    """Sizes for `evaluate`, which takes samples of any size."""
-    return _Plan.fitting(estimators, samples, seed)
+def default_plan(
+    estimators: Sequence[str], samples: int, seed: int, test_samples: int = 0
+) -> _Plan:
+    """The paper's sizes if there are enough samples, else their like.
+
+    Args:
+        estimators: Names of estimators.
+        samples: How many samples there are.
+        seed: Seed of the split.
+        test_samples: How many of them measure accuracy; 0 takes the paper's number.
+    """
+    tests = test_samples or min(5_000, samples // 3)
+    large = min(10_000, samples - tests)
+    small = min(100, max(2, large // 10))
+    return _Plan(tuple(estimators), (small, large), tests, seed)
 
 
 def sample_efficiency_of(
@@ -148,29 +159,28 @@ def sample_efficiency_of(
 ) -> SampleEfficiencyResult:
     """`sample_efficiency` for a checked sample."""
 
-    def rescore(rows: IntArray) -> SampleEfficiencyResult:
-        share = len(rows) / sample.size
-        return _score(sample.rows(rows), plan.shrunk(share), False)
+    def plan_for(size: int) -> _Plan:
+        return plan.shrunk(size / sample.size)
 
     return add_intervals(
         _score(sample, plan, verbose),
-        rescore,
+        lambda rows: _score(sample.rows(rows), plan_for(len(rows)), False),
         sample.size,
         bootstrap,
         bounds=(0.0, np.inf),
+        parts_of=lambda size: plan_for(size).parts(size),
     )
 
 
 def _score(sample: Sample, plan: _Plan, verbose: bool) -> SampleEfficiencyResult:
-    order = np.random.RandomState(plan.seed).permutation(sample.size)
-    test, rest = order[: plan.test_samples], order[plan.test_samples :]
+    test, first, more = plan.parts(sample.size)
+    trained = (first, np.concatenate([first, more]))
     columns = np.flatnonzero(sample.varying).tolist()
     per_source: dict[str, dict[int, FloatArray]] = {}
     for name in plan.estimators:
         per_source[name] = {}
-        for size in plan.train_sizes:
+        for size, train in zip(plan.train_sizes, trained, strict=True):
             values = np.full(sample.num_sources, np.nan)
-            train = rest[:size]
 
             def accuracy(
                 column: int, name: str = name, train: IntArray = train

@@ -117,7 +117,11 @@ def sap_of(
         )
 
     return add_intervals(
-        score(sample), lambda rows: score(sample.rows(rows)), sample.size, bootstrap
+        score(sample),
+        lambda rows: score(sample.rows(rows)),
+        sample.size,
+        bootstrap,
+        parts_of=lambda size: split(size, test_size, seed),
     )
 
 

@@ -61,6 +61,15 @@ class TestSchedule:
         _, _, again, _ = fit(make, model=pair)
         assert [entry["step"] for entry in again.history] == [20, 40]
 
+    def test_continues_counting_where_gradients_are_accumulated(self):
+        model, encoder = autoencoder()
+        adam = keras.optimizers.Adam(gradient_accumulation_steps=4)
+        model.compile(adam, "mse")
+        make = watching(every_n_steps=100)
+        fit(make, model=(model, encoder))
+        _, _, again, _ = fit(make, model=(model, encoder))
+        assert [entry["step"] for entry in again.history] == [20, 40]
+
 
 class TestScores:
     def test_equal_evaluate_on_the_final_weights(self):
@@ -98,6 +107,29 @@ class TestScores:
         with pytest.warns(UserWarning, match="step 0 are not finite"):
             _, _, watch, _ = fit(watching(lambda images: images[:, :2] * np.nan))
         assert watch.history == []
+        assert watch.results == {}
+
+    def test_scores_of_earlier_latents_do_not_stand_for_later_ones(self):
+        broken = []
+
+        def encode(images):
+            return images[:, :2] * (np.nan if broken else 1.0)
+
+        class Break(keras.callbacks.Callback):
+            def on_epoch_begin(self, epoch, logs=None):
+                if epoch == 1:
+                    broken.append(True)
+
+        watch = watching(encode, every_n_steps=10)(None)
+        model, _ = autoencoder()
+        with pytest.warns(UserWarning, match="step 20 are not finite"):
+            history = model.fit(
+                IMAGES, IMAGES, batch_size=30, epochs=2, verbose=0,
+                callbacks=[Break(), watch],
+            ).history  # fmt: skip
+        assert history["mig/mig"][0] == pytest.approx(1.0)
+        assert np.isnan(history["mig/mig"][1])
+        assert watch.results == {}
 
     def test_tensorboard(self, tmp_path):
         import tensorflow as tf
@@ -154,6 +186,18 @@ class TestSelection:
         assert strict.accepts(better, strict.best())
         strict.save(model, 20, better)
         assert strict.best() == 0.8
+
+    @pytest.mark.parametrize(("psnr", "best"), [(np.inf, 0.9), (np.nan, None)])
+    def test_requirements_of_what_was_saved_without_a_finite_score(
+        self, tmp_path, psnr, best
+    ):
+        """An exact copy has an infinite PSNR."""
+        model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+        rule = CheckpointSelection(
+            tmp_path / "best.weights.h5", "mcc/mcc", require={"psnr/psnr": 38.0}
+        )
+        rule.save(model, 10, {"mcc/mcc": 0.9, "psnr/psnr": psnr})
+        assert rule.best() == best
 
     def test_keeps_the_best(self, tmp_path):
         path = tmp_path / "deep" / "best.keras"

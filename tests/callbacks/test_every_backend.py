@@ -50,7 +50,7 @@ def every_callback(model, head, encoder, quantizer, folder):
     tiled = lambda image: ops.stack([model(image[None])] * 3)  # noqa: E731
     return [
         watch,
-        callbacks.ScoreSummaries(folder, lambda: watch.latest.results, None, 3),
+        callbacks.ScoreSummaries(folder, lambda: watch.results, None, 3),
         callbacks.ImageSummaries(folder, WATCHED[:4], model, tiled, 2),
         callbacks.CodeStatistics(folder, WATCHED, codes, (5,) * 3, 2),
         callbacks.ProjectorFiles(

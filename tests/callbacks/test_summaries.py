@@ -131,12 +131,16 @@ def test_code_statistics(tmp_path):
     assert found[30, "codes/perplexity_latent_0"] == pytest.approx(1.0)
     entropy = -(0.5 * np.log(0.5) + 2 * 0.25 * np.log(0.25))
     assert found[30, "codes/perplexity_latent_1"] == pytest.approx(np.exp(entropy))
-    (histogram,) = [
-        tf.make_ndarray(value.tensor)
+    bars = {
+        tag: tf.make_ndarray(value.tensor)
         for _, tag, value in events(tmp_path)
-        if tag == "codes/latent_1"
-    ]
-    np.testing.assert_array_equal(histogram[:, 2], [1, 1, 2])
+        if value.metadata.plugin_data.plugin_name == "histograms"
+    }
+    # Left edge, right edge and count of each code, of unused ones too.
+    np.testing.assert_array_equal(
+        bars["codes/latent_1"], [[-0.5, 0.5, 1], [0.5, 1.5, 1], [1.5, 2.5, 2]]
+    )
+    np.testing.assert_array_equal(bars["codes/latent_0"][:, 2], [4, 0, 0, 0])
 
 
 def test_frequencies_against_counts():
@@ -163,8 +167,17 @@ def test_score_summaries(tmp_path):
     callback.close()
     found = scalars(tmp_path)
     assert found[7, "metrics/infomec/modularity"] == pytest.approx(1.0, abs=1e-3)
-    for tag in ("nmi", "importance"):
-        (picture,) = pictures(tmp_path, tag)
+    # The same result again is no news; another one is.
+    callback.record(8)
+    results["infomec"] = infomec(sources, sources, discrete_latents=True)
+    callback.record(9)
+    callback.close()
+    found = scalars(tmp_path)
+    assert {step for step, tag in found if "infomec" in tag} == {7, 9}
+    assert {step for step, tag in found if "dci" in tag} == {7}
+    for tag, count in (("nmi", 2), ("importance", 1)):
+        picture, *more = pictures(tmp_path, tag)
+        assert len(more) == count - 1
         assert picture.shape[2] == 3
         assert len(np.unique(picture)) > 10
 

@@ -82,3 +82,11 @@ def test_compilers_do_not_simplify_the_gradient_path_away(jit_compile):
     y, gradient = step(tf.constant([0.3, np.nan]))
     np.testing.assert_array_equal(y.numpy(), [0.0, np.nan])
     np.testing.assert_array_equal(gradient.numpy(), [2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    "q", [np.ones((2, 1), "float32"), np.ones(3, "float32"), np.ones((2, 3), "float16")]
+)
+def test_q_of_another_shape_or_type_is_refused(q):
+    with pytest.raises(ValueError, match="same shape and dtype"):
+        straight_through(np.ones((2, 3), "float32"), q)

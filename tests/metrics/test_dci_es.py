@@ -120,9 +120,22 @@ def test_continuous_sources_that_cannot_be_scored():
     result = dci_es(constant, z, continuous_sources=[0, 1, 2], **options)
     assert np.isnan(result.explicitness_per_source).tolist() == [False, True, False]
     assert result.notes == ("constant sources left out: 1",)
+    assert result.size == pytest.approx(2 / 3)
     dependent = z[:, [0, 0]] + [0, 1] * z[:, 1:2] / 10
     result = dci_es(dependent, z, continuous_sources=[0, 1], **options)
     assert any("sources 0 and 1 are dependent" in note for note in result.notes)
+
+
+def test_continuous_sources_of_a_data_frame_have_names():
+    pandas = pytest.importorskip("pandas", reason="data frames have names")
+    z = np.random.default_rng(0).normal(size=(200, 2))
+    options = {"depths": (1, 4), "num_trees": 4, "verbose": False}
+    table = pandas.DataFrame({"kind": (z[:, 0] > 0) * 1, "angle": z[:, 1]})
+    named = dci_es(table, z, continuous_sources=["angle"], **options)
+    numbered = dci_es(table.to_numpy(), z, continuous_sources=[1], **options)
+    assert named.scores() == numbered.scores()
+    with pytest.raises(ValueError, match="kind, angle"):
+        dci_es(table, z, continuous_sources=["hue"], **options)
 
 
 def test_curves_whose_area_is_known():

@@ -22,6 +22,7 @@ from qlayers.metrics import (
     mig,
     model_agreement,
     modularity,
+    plot_nmi,
     sample_efficiency,
     sap,
 )
@@ -148,7 +149,8 @@ def test_infomec_of_continuous_sources():
     result = infomec(mixed, latents, discrete_latents=False, continuous_sources=(2,))
     plain = infomec(sources, latents, discrete_latents=False)
     assert result.modularity == pytest.approx(plain.modularity)
-    assert result.nmi.shape == (2, 4)
+    np.testing.assert_array_equal(result.nmi[:2], plain.nmi)
+    assert np.isnan(result.nmi[2]).all()
     design = np.hstack([np.ones((800, 1)), latents])
     residual = target - design @ np.linalg.lstsq(design, target, rcond=None)[0]
     determination = 1 - residual.var() / target.var()
@@ -157,6 +159,77 @@ def test_infomec_of_continuous_sources():
         target[:, None], latents, discrete_latents=False, continuous_sources=(0,)
     )
     assert only.explicitness == pytest.approx(determination)
+
+
+def test_infomec_of_continuous_sources_and_codes_that_fit_anything():
+    """Held-out R² of a ridge regression, by its normal equations."""
+    generator = np.random.default_rng(0)
+    codes = np.hstack(
+        [generator.integers(0, 3, (90, 1)), generator.integers(0, 30, (90, 4))]
+    )
+    target = np.array([0.0, 1.0, 5.0])[codes[:, 0]] + 0.1 * generator.normal(size=90)
+    unknown = generator.normal(size=90)
+    mixed = np.stack([target, codes[:, 0], unknown], axis=1)
+    options = {"discrete_latents": True, "continuous_sources": (0, 2)}
+    result = infomec(mixed, codes, **options)
+    assert any("held-out" in note for note in result.notes)
+
+    columns = [codes == value for value in range(30)]
+    inputs = np.concatenate(columns, axis=1).astype(float)
+    train, test = train_test_split(np.arange(90), test_size=1 / 3, random_state=0)
+    centred = inputs[train] - inputs[train].mean(axis=0)
+    weights = np.linalg.solve(
+        centred.T @ centred + np.eye(inputs.shape[1]),
+        centred.T @ (target[train] - target[train].mean()),
+    )
+    guess = (inputs[test] - inputs[train].mean(axis=0)) @ weights + target[train].mean()
+    expected = 1 - np.mean((target[test] - guess) ** 2) / target.var()
+    assert 0.5 < expected < 1
+    assert result.explicitness_per_source[0] == pytest.approx(expected, abs=1e-6)
+    assert result.explicitness_per_source[2] == 0.0
+    assert result.explicitness == pytest.approx(result.explicitness_per_source.mean())
+
+
+def test_notes_about_mixed_sources_name_their_own_columns():
+    generator = np.random.default_rng(0)
+    codes = generator.integers(0, 3, (200, 2)).astype(float)
+    measured = codes[:, :1] + generator.normal(size=(200, 1))
+    sources = np.hstack([measured, np.zeros((200, 1)), codes])
+    result = infomec(sources, codes, discrete_latents=True, continuous_sources=[0])
+    assert "constant sources left out: 1" in result.notes
+    assert result.nmi.shape == (4, 2)
+    assert np.isnan(result.compactness_per_source).tolist() == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    figure = plot_nmi(result, source_names=["weight", "kind", "hue", "size"])
+    labels = [text.get_text() for text in figure.axes[0].get_xticklabels()]
+    assert labels == ["weight", "kind", "hue", "size"]
+    only = infomec(measured, codes, discrete_latents=True, continuous_sources=[0])
+    assert only.explicitness > 0.3
+    assert not any("every score is 0" in note for note in only.notes)
+    assert any("no discrete source" in note for note in only.notes)
+
+
+def test_note_on_dependent_sources_tells_the_modularity_they_would_have():
+    """An identity, and the six bits it is written with."""
+    identity = np.repeat(np.arange(64), 400)
+    bits = (identity[:, None] >> np.arange(6)) & 1
+    sources = np.hstack([identity[:, None], bits])
+    result = infomec(sources, sources, discrete_latents=True)
+    assert result.modularity == pytest.approx(0.714, abs=1e-3)
+    (note,) = [note for note in result.notes if "dependent" in note]
+    assert "0.71 (InfoM)" in note
+
+
+def test_mcc_in_batches_has_an_interval():
+    """Half samples that are smaller than a batch are one batch."""
+    sources, latents = noisy(samples=400)
+    result = mcc(sources, latents, batch_size=300, bootstrap=8)
+    low, high = result.intervals["mcc"]
+    assert low < result.mcc < high
 
 
 def test_mig():

@@ -1,5 +1,6 @@
 """Text, JSON, intervals, plots, progress, evaluation as a whole, and bad input."""
 
+import functools
 import itertools
 import json
 import subprocess
@@ -14,6 +15,7 @@ from qlayers import metrics
 from qlayers.metrics import (
     Bootstrap,
     dci,
+    dci_es,
     evaluate,
     infomec,
     mcc,
@@ -85,6 +87,31 @@ class TestText:
         assert "protocol=paper" in text
 
 
+# Score that is an accuracy on held-out samples, and their number of 900.
+HELD_OUT = {
+    "dci": ("informativeness", 300),
+    "dci, counts": ("informativeness", 450),
+    "dci_es": ("informativeness", 300),
+    "sap": ("sap", 300),
+    "sample_efficiency": ("logistic_regression_accuracy_large", 200),
+}
+HELD_OUT_METRICS = {
+    "dci": functools.partial(dci, estimator="gradient_boosting"),
+    "dci, counts": functools.partial(
+        dci, estimator="gradient_boosting", test_size=450, train_size=300
+    ),
+    "dci_es": functools.partial(dci_es, depths=(1, 2), num_trees=1, verbose=False),
+    "sap": sap,
+    "sample_efficiency": functools.partial(
+        sample_efficiency,
+        estimators=("logistic_regression",),
+        train_sizes=(50, 500),
+        test_samples=200,
+        verbose=False,
+    ),
+}
+
+
 class TestBootstrap:
     def test_mean_has_the_textbook_interval(self):
         # For a mean both methods estimate mean ± 1.96 s / sqrt(n).
@@ -125,6 +152,42 @@ class TestBootstrap:
             low, high = mcc(x, y, "pearson", bootstrap=plan).intervals["mcc"]
             hits += low <= 0.6 <= high
         assert 87 <= hits <= 100
+
+    @pytest.mark.parametrize(
+        "method",
+        ["half_sample", pytest.param("with_replacement", marks=pytest.mark.slow)],
+    )
+    @pytest.mark.parametrize("name", HELD_OUT)
+    def test_accuracy_on_held_out_samples_has_the_binomial_interval(self, name, method):
+        """A latent that is the source, four times in five: what is learned is sure."""
+        score, tests = HELD_OUT[name]
+        generator = np.random.default_rng(0)
+        sources = generator.integers(0, 2, (900, 1))
+        latents = sources ^ (generator.random((900, 1)) < 0.2)
+        plan = Bootstrap(300, method=method, verbose=False)
+        result = HELD_OUT_METRICS[name](sources, latents.astype(float), bootstrap=plan)
+        low, high = result.intervals[score]
+        right = result.scores()[score]
+        wanted = 2 * 1.96 * np.sqrt(right * (1 - right) / tests)
+        assert high - low == pytest.approx(wanted, rel=0.12)
+
+    @pytest.mark.parametrize("samples", [20, 21, 901])
+    @pytest.mark.parametrize("method", ["half_sample", "with_replacement"])
+    def test_a_row_stays_in_its_part(self, method, samples):
+        """Ten tenths of a sample; three of them train, five test, two are unused."""
+
+        def parts_of(size):
+            order = np.random.default_rng(7).permutation(size)
+            tenth = size // 10
+            return order[: 3 * tenth], order[3 * tenth : 8 * tenth]
+
+        parts = parts_of(samples)
+        plan = Bootstrap(5, method=method)
+        for rows in plan.draw(samples, parts_of):
+            for place, part in zip(parts_of(len(rows)), parts, strict=True):
+                assert set(rows[place]) <= set(part)
+            if method == "half_sample":
+                assert len(set(rows)) == len(rows) == samples // 2
 
     @pytest.mark.parametrize("name", [n for n in ARRAY_METRICS if n != "dci"])
     def test_every_array_metric(self, name):
@@ -448,12 +511,12 @@ def test_intervals_of_one_metric_alone():
 
 
 def test_samples_kept_for_tests():
-    """Trees are tested on the last samples; what has no test does not see them."""
+    """Trees are tested on as many; what has no test does not see that many."""
     found = evaluate(
         SOURCES,
         LATENTS,
         discrete_latents=False,
-        metrics=("mig", "infomec", "dci_gradient_boosting", "sap"),
+        metrics=("mig", "infomec", "dci_gradient_boosting", "sap", "sample_efficiency"),
         test_samples=len(SOURCES) // 4,
         verbose=False,
     )
@@ -464,6 +527,9 @@ def test_samples_kept_for_tests():
     assert trees.settings["samples"] == len(SOURCES)
     assert trees.settings["test_size"] == len(SOURCES) // 4
     assert found["sap"].settings["test_size"] == pytest.approx(0.25, abs=0.01)
+    efficiency = found["sample_efficiency"].settings
+    assert efficiency["test_samples"] == len(SOURCES) // 4
+    assert efficiency["train_sizes"][1] == len(SOURCES) - len(SOURCES) // 4
     with pytest.raises(ValueError, match="test_samples"):
         evaluate(
             SOURCES, LATENTS, discrete_latents=False, test_samples=len(SOURCES) - 1

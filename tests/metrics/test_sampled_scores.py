@@ -128,6 +128,29 @@ class TestFactorVAE:
             np.testing.assert_array_equal(still.argmax(axis=1), factors)
             assert np.all(still.sum(axis=1) == 1)
 
+    def test_latents_that_are_equally_steady_share_the_vote(self):
+        """A rare value is absent from many batches, whichever factor is fixed."""
+
+        def encode(images):
+            bars = decode(images)
+            rare = np.all(bars == 0, axis=1, keepdims=True)
+            return np.hstack([bars, rare])
+
+        def first_last(images):
+            return encode(images)[:, ::-1]
+
+        result, other = (
+            factor_vae_score(TinyShapes(), each, num_variance=500, **SMALL)
+            for each in (encode, first_last)
+        )
+        assert result.active.all()
+        assert other.score == pytest.approx(result.score)
+        np.testing.assert_allclose(other.votes[::-1], result.votes)
+        # The rare value is absent from a batch of 32 with probability 0.51 (0.3 to
+        # 0.8 by the factor that is fixed): then it has half of the vote.
+        assert result.votes.sum() == pytest.approx(SMALL["num_train"])
+        assert 0.15 < result.votes[3].sum() / SMALL["num_train"] < 0.4
+
 
 @pytest.mark.parametrize("score", [beta_vae_score, factor_vae_score])
 class TestBoth:

@@ -69,6 +69,38 @@ def test_schedules_count_steps_though_a_step_has_two_batches():
     assert int(model.quantizer.training_step) == 3
 
 
+def test_schedules_of_a_gan_count_steps_though_a_step_has_many_updates():
+    """16 passes through the quantizer and 5 updates of the encoder are one step."""
+    rate = keras.optimizers.schedules.PiecewiseConstantDecay([1, 2], [1.0, 2.0, 3.0])
+    quarter = keras.optimizers.schedules.PiecewiseConstantDecay([2], [1e-3, 1e-4])
+    model = tiny_model(
+        "ql_infowgan_gp", commit_weight=rate, learning_rate=quarter, weight_decay=rate
+    )
+    model.compile()
+    fit(model, steps=3)
+    assert int(model.quantizer.training_step) == 3
+    assert float(model.quantizer.value_of("commit_weight")) == 3.0
+    for optimizer in (model.optimizer, model.generator_optimizer):
+        assert float(optimizer.learning_rate) == np.float32(1e-4)
+        assert float(optimizer.weight_decay) == 3.0
+    assert int(model.optimizer.iterations) == 15
+    counter = qlayers.callbacks.StopOnNonFinite()
+    counter.set_model(model)
+    counter.on_train_begin()
+    assert counter._step == 3
+
+
+def test_a_gans_schedule_has_one_value_within_a_step():
+    """The terms of a step's calls are those of one weight, so their sum tells it."""
+    rate = keras.optimizers.schedules.PiecewiseConstantDecay([0], [1.0, 100.0])
+    losses = []
+    for weight in (1.0, rate):
+        model = tiny_model("ql_infowgan_gp", commit_weight=weight, quantize_weight=0.0)
+        model.compile(run_eagerly=True)
+        losses.append(model.train_on_batch(tiny_images(), return_dict=True)["loss"])
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-6)
+
+
 def test_masked_categories_are_never_used():
     active = [[1, 4], 3, None, [0]]
     model = tiny_model("d_vae", active_values=active)

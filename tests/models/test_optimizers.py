@@ -7,6 +7,7 @@ import pytest
 from models.optimizers import make_adam
 from tests.models.tiny import tiny_images, tiny_model
 
+PolynomialDecay = keras.optimizers.schedules.PolynomialDecay
 RATE, DECAY = 1e-3, 0.5
 
 
@@ -97,6 +98,35 @@ def test_second_optimizers_scale_their_losses_in_float16(method, optimizer, vari
     for kernel, old in zip(kernels, before, strict=True):
         moved = np.mean(np.array(kernel) != old)
         assert moved > 0.3, (kernel.path, moved)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"weight_decay": DECAY},
+        {"weight_decay": DECAY, "clip_value": 0.1},
+        {"weight_decay": DECAY, "clip_value": 0.1, "clip_all": True},
+        {"weight_decay": PolynomialDecay(DECAY, 10, 0.1)},
+        {"clip_value": 0.1},
+    ],
+    ids=["decay", "clips_partly", "clips_all", "schedule", "clips_only"],
+)
+def test_a_saved_model_goes_on_with_the_optimizer_it_was_given(settings, tmp_path):
+    """Three steps, and two with one more after loading, end at the same weights."""
+    images = tiny_images()
+    model = tiny_model("qlae")
+    model.compile(make_adam(RATE, **settings), run_eagerly=True)
+    for _ in range(2):
+        model.train_on_batch(images)
+    model.save(tmp_path / "model.keras")
+    restored = keras.saving.load_model(tmp_path / "model.keras")
+    restored.run_eagerly = True
+    for each in (model, restored):
+        each.train_on_batch(images)
+    for ours, theirs in zip(model.weights, restored.weights, strict=True):
+        np.testing.assert_array_equal(
+            np.array(theirs), np.array(ours), err_msg=ours.path
+        )
 
 
 def test_unknown_settings_are_refused_at_once():

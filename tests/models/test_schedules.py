@@ -1,10 +1,11 @@
-"""Learning-rate schedules that Keras lacks."""
+"""Schedules that Keras lacks."""
 
 import keras
 import numpy as np
 import pytest
 
 from models.schedules import PeriodicCosine
+from models.updates_per_step import UpdatesPerStep, over_steps
 
 
 def test_periodic_cosine_is_pytorchs_beyond_its_first_half():
@@ -27,3 +28,16 @@ def test_periodic_cosine_survives_serialization():
     assert restored.get_config() == made.get_config()
     with pytest.raises(ValueError, match="num_steps"):
         PeriodicCosine(1e-3, 1e-6, 0)
+
+
+def test_updates_of_one_step_read_the_schedule_at_that_step():
+    schedules = keras.optimizers.schedules
+    falling = schedules.PolynomialDecay(1.0, 4, 0.0)  # 1, 3/4, 1/2, 1/4, 0
+    made = over_steps(falling, 3)
+    restored = schedules.deserialize(schedules.serialize(made))
+    for schedule in (made, restored):
+        found = [float(schedule(np.int64(update))) for update in range(9)]
+        np.testing.assert_allclose(found, [1.0] * 3 + [0.75] * 3 + [0.5] * 3)
+    assert over_steps(0.1, 3) == 0.1
+    with pytest.raises(ValueError, match="num_updates"):
+        UpdatesPerStep(falling, 0)

@@ -205,6 +205,68 @@ def test_a_diverged_run_stays_in_the_record_and_is_not_tried_again(tmp_path):
     assert json.loads(path.read_text())["diverged"] == {broken.name: {"seed": 4}}
 
 
+def _keeping(tmp_path, *further):
+    arguments = ["--quick", f"--workdir={tmp_path / 'work'}", f"--results={tmp_path}"]
+    return Study.from_arguments("x", "", arguments).keeping_scores(*further)
+
+
+def _longer(trial):
+    return dataclasses.replace(trial, config=dataclasses.replace(trial.config, steps=3))
+
+
+def test_a_longer_run_replaces_one_that_diverged(tmp_path):
+    (trial,) = plan_sweep(["hfs"], ["grid2d"], [3], settings=TINY)
+
+    def diverge(folder, pictures, stop):
+        status = {"state": "failed", "attempts": 2, "reason": "diverged"}
+        (folder / "status.json").write_text(json.dumps(status))
+        return status
+
+    assert _keeping(tmp_path).run([trial], start=diverge) == []
+    study = _keeping(tmp_path)
+    (run,) = study.run([_longer(trial)])
+    assert run.config.steps == 3
+    assert study.diverged == {}
+
+
+def test_a_run_of_other_settings_in_the_work_folder_is_not_the_one_that_is_kept(
+    tmp_path,
+):
+    (trial,) = plan_sweep(["hfs"], ["grid2d"], [3], settings=TINY)
+    first = _keeping(tmp_path)
+    first.run([trial])
+    # Elsewhere the longer run was made, and what is kept of it came back.
+    shutil.move(first.workdir, tmp_path / "old")
+    first.run([_longer(trial)])
+    shutil.rmtree(first.workdir)
+    shutil.move(tmp_path / "old", first.workdir)
+    (run,) = _keeping(tmp_path).run([_longer(trial)])
+    assert run.config.steps == 3
+    assert run.path.parent == first.kept
+
+
+def test_what_an_interruption_left_unkept_is_kept_at_the_next_start(tmp_path):
+    """The scores are written; the file that is made of them afterwards is not."""
+    trials = plan_sweep(["hfs"], ["grid2d"], [3, 4], settings=TINY)
+    is_first = [True]
+
+    def start(folder, pictures, stop):
+        status = common.run_here(folder, pictures, stop)
+        if is_first.pop() if is_first else False:
+            raise KeyboardInterrupt
+        (folder / "more.txt").write_text(folder.name)
+        return status
+
+    with pytest.raises(KeyboardInterrupt):
+        _keeping(tmp_path, "more.txt").run(trials, start=start)
+    study = _keeping(tmp_path, "more.txt")
+    runs = study.run(trials, start=start)
+    assert [(run.path / "more.txt").read_text() for run in runs] == [
+        trial.name for trial in trials
+    ]
+    assert study.finished({"HFS": trials}) == {"HFS": trials}
+
+
 def test_a_failed_trial_stops_the_study_and_names_its_log(finished, tmp_path):
     study, trials, _ = finished
     elsewhere = dataclasses.replace(study, workdir=tmp_path)

@@ -184,6 +184,8 @@ def test_alignment_of_known_rotations():
     assert circles.alignment(z, z * [3.0, -0.5]) == pytest.approx(1)
     assert circles.alignment(z, z[:, ::-1]) == pytest.approx(1)
     assert circles.alignment(z, turned(z, 45)) == pytest.approx(0, abs=1e-9)
+    assert np.isnan(circles.alignment(z, z * [1.0, 0.0]))
+    assert np.isnan(circles.rotation(z, z * [1.0, 0.0]))
     # |correlations| are cos 30 and sin 30 degrees.
     p = np.cos(np.pi / 6) / (np.cos(np.pi / 6) + np.sin(np.pi / 6))
     entropy = -(p * np.log(p) + (1 - p) * np.log(1 - p))
@@ -364,6 +366,16 @@ def test_leaderboard(tmp_path, monkeypatch):
     assert len(seeds) == 2 and tuning["seed"] not in seeds
     assert is_picture(tmp_path / "leaderboard.png")
     assert is_picture(tmp_path / "leaderboard_nmi.png")
+
+
+@pytest.mark.slow
+def test_more_runs_of_one_row_leave_the_others_in_the_record(tmp_path):
+    common = ["--quick", "--no_tune", f"--workdir={tmp_path}"]
+    leaderboard.main([*common, "--seeds=0,1,2", "--entries=AE;BioAE"])
+    leaderboard.main([*common, "--seeds=0,1,2,3", "--entries=BioAE"])
+    record = json.loads((tmp_path / "leaderboard.json").read_text())
+    counts = {group["label"]: len(group["runs"]) for group in record["groups"]}
+    assert counts == {"AE": 3, "BioAE": 4}
 
 
 def test_matrices_are_those_of_the_middle_run_sorted_by_factor():

@@ -130,6 +130,8 @@ async function modelOf(run) {
 
 async function showLive(turn) {
   const { model, pictures } = state, latent = model.latent;
+  document.querySelector(".columns").hidden = false; // a run without pictures hides them
+  byId("traversal").hidden = false;
   state.values = new Float32Array(latent.num * latent.size);
   state.sources = Array(latent.num).fill(null);
   state.reach = Array(latent.num).fill(3); // how far the sliders of continuous latents go
@@ -330,7 +332,8 @@ function takers(j) {
   return box;
 }
 
-// How often each value is used, in the order of the slider.
+// How often each code is used: in the order of the slider where the model runs in the page,
+// by its number where only pictures are known.
 function usageOf(j) {
   const rows = state.pictures.frequencies, shares = rows && rows[j];
   if (!shares) return null;
@@ -368,7 +371,8 @@ function showPosition(j, position) {
   const text = state.model ? valueText(j) : String(position);
   row.querySelector("output").value = text;
   row.querySelector("input").setAttribute("aria-valuetext", text);
-  row.querySelectorAll("rect").forEach((bar, k) => bar.classList.toggle("now", k === position));
+  // A column of a picture is a value of the traversal; which code has it is not known.
+  row.querySelectorAll("rect").forEach((bar, k) => bar.classList.toggle("now", Boolean(state.model) && k === position));
 }
 
 function showSources() {

@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import shutil
 
 import keras
 import numpy as np
@@ -164,6 +165,8 @@ def test_two_sliders_decode_together(made, browser):
     latents = own.copy()
     latents[1], latents[3] = table[1, 0], table[3, 2]
     check_decoding(browser, model, latents)
+    marked = "return document.querySelectorAll('#sliders rect.now').length"
+    assert browser.run(marked) == LATENTS
     text = browser.run("return document.querySelector('#sliders .knows').textContent")
     assert text == "hue 0.59"
     browser.run("document.getElementById('random').click()")
@@ -252,6 +255,24 @@ def test_page_of_models_in_memory(made, browser, tmp_path):
     shares = browser.run("return runs[0].pictures.frequencies")
     counts = [np.bincount(row, minlength=3) for row in model.codes(images).T]
     np.testing.assert_allclose(shares, np.array(counts) / 3)
+
+
+def test_a_model_shows_after_a_run_without_pictures(made, browser, tmp_path):
+    empty = make_run(tmp_path / "ae", {"infomec/modularity": 0.5}, "ae")
+    shutil.rmtree(empty / "pictures")
+    shutil.copytree(made[0] / "qlae", tmp_path / "qlae")
+    write_report(group_runs(find_runs([tmp_path])[0]), tmp_path, "Both")
+    open_page(browser, (tmp_path,), 0)
+    seen = """
+        return [".columns", "#traversal", "#latent-0"].map((name) => {
+            const found = document.querySelector(name);
+            return found !== null && found.checkVisibility();
+        })"""
+    assert browser.run(seen) == [False] * 3
+    choose_run(browser, 1)
+    assert browser.run(seen) == [True] * 3
+    choose_run(browser, 0)
+    assert browser.run(seen) == [False] * 3
 
 
 def test_page_works_with_the_keyboard_and_on_a_phone(made, browser):

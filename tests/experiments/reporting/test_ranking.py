@@ -86,6 +86,28 @@ def test_gaps_of_other_losses_are_ranked_apart(runs, tmp_path):
     assert pools["bce sum"].best.config.seed == 2
 
 
+def test_gaps_with_and_without_total_correlation_are_ranked_apart(tmp_path):
+    for name, weight, loss in (
+        ("a", 10, "elbo"),
+        ("b", 10, "total"),
+        ("c", 20, "total"),
+    ):
+        make_run(
+            tmp_path / name,
+            {GAP: 0.1},
+            "factor_d_vae",
+            select="last",
+            gap_loss=loss,
+            hyperparameters={"tc_weight": weight},
+        )
+    found = rank_runs(find_runs([tmp_path])[0], {})
+    assert [ranking.loss for ranking in found] == [
+        "bce sum",
+        "bce sum, gap of total with tc_weight 10",
+        "bce sum, gap of total with tc_weight 20",
+    ]
+
+
 def test_a_run_that_reports_step_0_is_left_out(runs):
     """Runs from before the rule may have chosen an untrained checkpoint."""
     file = runs[2].path / "metrics.json"

@@ -2,6 +2,7 @@
 
 import base64
 import dataclasses
+import html
 import re
 import shutil
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from experiments.reporting.page import embed_json, make_page, make_table
+from experiments.reporting.page import embed_json, make_chart, make_page, make_table
 from experiments.reporting.report_files import write_report
 from experiments.reporting.run_payload import best_sources, heat_maps, verdict
 from experiments.reporting.run_pictures import picture_uri, read_index
@@ -52,6 +53,22 @@ def test_interval_is_students():
     assert interval([4.0]) == Interval(4.0, None, 1)
     assert interval([1.0, None, float("nan"), 1.0]).count == 2
     assert interval([]).count == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([0.0041, 0.0046, 0.0045], "0.0044 ± 0.0007"),
+        ([3e-5, 3e-5], "0.000030 ± 0.000000"),
+        ([1e-9], "0.000000"),
+        ([0.0], "0.00"),
+        ([-0.004], "-0.0040"),
+        ([0.25, 0.35], "0.30 ± 0.64"),
+        ([27.25, 27.25], "27.2 ± 0.0"),
+    ],
+)
+def test_small_errors_keep_two_digits(values, text):
+    assert str(interval(values)) == text
 
 
 def test_runs_are_grouped_by_everything_but_their_seed(study):
@@ -288,6 +305,34 @@ def test_table_of_the_page_has_seeds_steps_and_the_filter(study):
     assert "Does not pass" in verdict(groups[1].runs[1].metrics)
 
 
+def chart_labels(groups):
+    """Shown and full labels of a chart's lines."""
+    chart = make_chart(groups, "infomec/modularity")
+    found = re.findall(r"<text[^>]*>([^<]*)<title>([^<]*)</title></text>", chart)
+    return [text for text, _ in found], [text for _, text in found]
+
+
+def test_charts_name_the_dataset_where_there_are_several(tmp_path):
+    score = {"infomec/modularity": 0.5}
+    for name, more in (("mini_shapes3d", {}), ("circles", {"mcc/mcc": 0.5})):
+        make_run(tmp_path / name, {**score, **more}, dataset=name)
+    groups = group_runs(find_runs([tmp_path])[0])
+    names = ["circles: qlae", "mini_shapes3d: qlae"]
+    assert chart_labels(groups) == (names, names)
+    assert ">circles: qlae<" in make_chart(groups, "mcc/mcc")
+    assert chart_labels(groups[:1]) == (["qlae"], ["qlae"])
+
+
+def test_charts_have_the_whole_label_of_a_line_that_is_cut(study):
+    groups = group_runs(find_runs([study])[0])
+    label = "qlae (quantize_weight=0.1, note=</title><script>&)"
+    groups[0] = dataclasses.replace(groups[0], label=label)
+    shown, full = chart_labels(groups)
+    assert shown[0] == "qlae (quantize_weight=0.1, n…"
+    assert full[0] == html.escape(label)
+    assert len(full) == len(groups)
+
+
 def test_each_latent_is_named_by_the_source_it_knows_best():
     metrics = {
         "results": {
@@ -456,3 +501,22 @@ def test_sliders_show_decoded_images(study, tmp_path):
             menu.value = 1; menu.dispatchEvent(new Event("change"));""")
         facts = "return document.getElementById('facts').textContent"
         assert "InfoM 0.80" in browser.wait_for(facts)
+
+
+def test_no_usage_bar_is_marked_where_the_page_knows_no_codes(study, tmp_path):
+    """A picture's column is a value of the traversal, which says nothing of codes."""
+    file = study / "a" / "pictures" / "index.json"
+    shares = [[0.25, 0.0, 0.5, 0.0, 0.0, 0.25, 0.0, 0.0]] * 3
+    write_json(file, {**read_json(file), "frequencies": shares})
+    write_report(group_runs(find_runs([study])[0]), study, "Study")
+    with Browser(tmp_path / "profile") as browser:
+        browser.open((study / "report.html").as_uri())
+        browser.wait_for("return document.body.dataset.ready === '0'")
+        browser.run("""
+            const slider = document.getElementById("latent-0");
+            slider.value = 4;
+            slider.dispatchEvent(new Event("input"));""")
+        marked = "return document.querySelectorAll('#sliders rect.now').length"
+        assert browser.run(marked) == 0
+        bars = "return document.querySelectorAll('#sliders rect').length"
+        assert browser.run(bars) == 3 * 8

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import models
+from experiments.reporting.summary import load_run
 from experiments.running import scoring
 from experiments.running.evaluation import (
     Sample,
@@ -18,6 +19,7 @@ from experiments.running.latents import latents_of, measure_gap
 from experiments.running.setup import load_dataset
 from experiments.settings.config import resolve
 from experiments.storage.run_directory import RunDirectory
+from qlayers import datasets
 from qlayers.metrics import factor_vae_score, mig
 from qlayers.metrics.evaluate import FAST
 from tests.experiments.runs import tiny_config
@@ -103,6 +105,25 @@ def test_trees_are_tested_on_images_of_their_own(tmp_path, monkeypatch):
     written = json.loads((tmp_path / "metrics.json").read_text())
     assert written["settings"]["test_samples"] == 60
     assert written["settings"]["samples"] == 120
+
+
+def test_a_run_that_copies_an_image_exactly_is_finished(tmp_path, monkeypatch):
+    """Black images, and outputs that are cut off at 0: the PSNR is infinite."""
+    monkeypatch.setattr(scoring, "PROFILES", {"fast": ("mig",)})
+    config = tiny_config(evaluation_size=60, metrics="fast", select="last")
+    model = build("ae", reconstruction="mse")
+    model.decoder.layers[-1].bias.assign(np.full(3, -100.0))
+    black = np.zeros((60, 32, 32, 3), "uint8")
+    dataset = datasets.from_arrays(black, np.arange(60).reshape(-1, 1) % 3)
+    with RunDirectory(tmp_path) as directory:
+        directory.start(config)
+        found = scoring.score_run(
+            config, directory, model, dataset, {"step": 12}, lambda text: None
+        )
+    assert found.scores["psnr/psnr"] == np.inf
+    assert directory.is_finished()
+    assert directory.load_metrics()["scores"]["psnr/psnr"] is None
+    assert load_run(tmp_path).metrics["scores"]["mig/mig"] == found.scores["mig/mig"]
 
 
 def test_scores_on_request_join_a_set_of_metrics():

@@ -220,6 +220,27 @@ def test_bad_grids(text):
         parse_grid([text])
 
 
+def test_values_of_a_grid_may_have_commas_within_brackets():
+    assert parse_grid(["beta=linear(0,4),1", "num_values=[4,8],[8, 4], 3"]) == {
+        "beta": ["linear(0,4)", 1],
+        "num_values": [[4, 8], [8, 4], 3],
+    }
+
+
+def test_a_grid_says_everything_once():
+    with pytest.raises(ValueError, match="beta twice"):
+        parse_grid(["beta=1,3", "beta=10"])
+    with pytest.raises(ValueError, match="beta is varied and given a value too"):
+        plan_sweep(
+            ["beta_vae"],
+            ["mini_shapes3d"],
+            [0],
+            {"beta": [1, 3]},
+            profile="cpu",
+            hyperparameters={"beta": 2},
+        )
+
+
 def test_sweep_refuses_what_a_method_does_not_have():
     with pytest.raises(ValueError, match="'ae' has no hyperparameter num_values"):
         plan_sweep(["ae"], ["mini_shapes3d"], [0], {"num_values": [5]})

@@ -46,6 +46,7 @@ def test_settings_of_another_kind_are_refused(name, value):
     [
         {"scores": []},
         {"scores": {"mig/mig": "high"}},
+        {"scores": {"mig/mig": 10**400}},
         {"trained_steps": "12"},
         {"checkpoint": {"step": None}},
         {"provenance": 3},
