@@ -11,6 +11,7 @@ would be run. Watch it with `tensorboard --logdir=runs`.
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from absl import flags
 
@@ -24,6 +25,9 @@ from experiments.settings.run_flags import (
     recipe_from_flags,
     settings_from_flags,
 )
+
+if TYPE_CHECKING:
+    from experiments.settings.config import RunConfig
 
 FLAGS = flags.FLAGS
 define_run_flags()
@@ -51,12 +55,22 @@ def main(arguments: Sequence[str]) -> int | None:
     )
     if FLAGS.dry_run:
         print(json.dumps(config.to_dict(), indent=2))
+        print(_unset(config))
         print(f"Would train in {FLAGS.workdir}; nothing was written.")
         return None
     from experiments.running.training_run import TrainingRun
 
     outcome = TrainingRun(config, FLAGS.workdir, pictures=FLAGS.pictures).run()
     return exit_code(outcome)
+
+
+def _unset(config: "RunConfig") -> str:
+    """The hyperparameters that neither the recipe nor a flag sets."""
+    from models import METHODS
+
+    known = METHODS[config.method].hyperparameters()
+    names = [name for name in known if name not in config.hyperparameters]
+    return f"Left at the method's own default: {', '.join(names) or 'nothing'}."
 
 
 if __name__ == "__main__":

@@ -58,7 +58,8 @@ class Method:
     def wide_qlae(networks, num_latents, **options):
         return METHODS["qlae"].build(networks, num_latents, num_values=20, **options)
 
-    register(Method("wide_qlae", wide_qlae, hands_on=(METHODS["qlae"],)))
+    qlae = METHODS["qlae"]
+    register(Method("wide_qlae", wide_qlae, quantized=True, hands_on=(qlae,)))
     ```
     """
 

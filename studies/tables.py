@@ -290,7 +290,7 @@ def _verdict(claim: Record) -> str:
     if claim["missed"]:
         return f"{claim['verdict']} ({'; '.join(claim['missed'])})"
     if claim["seeds_to_decide"]:
-        return f"{claim['verdict']} (some {claim['seeds_to_decide']} seeds would do)"
+        return f"{claim['verdict']} (about {claim['seeds_to_decide']} seeds needed)"
     return claim["verdict"]
 
 

@@ -55,6 +55,21 @@ def test_our_defaults_are_the_ones_that_the_page_names():
     assert f'`init="{ours["init"].default}"`, the default' in PAGE
 
 
+def test_our_numbers_are_those_of_the_project():
+    from experiments.settings.names import GENERATED_DATASETS
+    from models import METHODS, pretrained_names
+
+    ours = {row[0]: row[1] for row in ROWS}
+    methods = ours["number of model families"]
+    assert (
+        methods.startswith(f"{len(METHODS) - 1} methods") and "self_sizing" in METHODS
+    )
+    words = {4: "four", 11: "eleven"}
+    assert f"{words[len(GENERATED_DATASETS)]} of them" in ours["factor datasets"]
+    models = ours["pretrained models to download"]
+    assert f"{words[len(pretrained_names())]} in the repository" in models
+
+
 def test_version_of_the_peer_is_the_installed_one():
     peer_needed("vector_quantize_pytorch")
     assert f"vector-quantize-pytorch {version('vector-quantize-pytorch')}" in PAGE

@@ -125,7 +125,7 @@ def _define_recipe_flags() -> None:
         "set",
         [],
         "Any hyperparameter of the method: --set=commit_weight=0.1 (--dry_run lists "
-        "them)",
+        "them). Schedules are text: --set='commit_weight=linear(0, 1)'.",
     )
     for name, example in _OPTIONS.items():
         text = f"Option of the {name}, beside the recipe's: --{name}_option={example}"

@@ -36,7 +36,8 @@ def _import_ray() -> Any:
         import ray
     except ImportError:
         raise ValueError(
-            "--engine=ray needs Ray: pip install 'qlayers[ray]', or use --engine=local."
+            "--engine=ray needs Ray: pip install -e '.[ray]' in the clone, or use "
+            "--engine=local."
         ) from None
     return ray
 

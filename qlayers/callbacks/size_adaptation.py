@@ -91,7 +91,7 @@ class SizeAdaptation(StepCounter):
     - From 3.5 W on sizes stay, and training settles.
 
     Merged values become their mean, weighted by use. Values that no image of the sample
-    uses go for nothing.
+    uses are retired, which costs no error.
 
     The target is the only choice: what error of a reconstruction you accept. Without
     one, it is the error at the first look that falls on `warmup_steps` or later, times

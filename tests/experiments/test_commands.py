@@ -282,7 +282,13 @@ def test_help_dry_run_and_unknown_flags(tmp_path):
     folder = tmp_path / "run"
     code, output, _ = launch("train", f"--workdir={folder}", "--dry_run")
     assert code == 0
-    assert json.loads(output[: output.rindex("}") + 1])["method"] == "qlae"
+    settings = json.loads(output[: output.rindex("}") + 1])
+    assert settings["method"] == "qlae"
+    unset = re.search(r"Left at the method's own default: (.*)\.", output)[1].split(
+        ", "
+    )
+    assert "clip_value" in unset
+    assert not set(unset) & set(settings["hyperparameters"])
     code, _, errors = launch("train", f"--workdir={folder}", "--metod=qlae")
     assert code == 1 and "Unknown command line flag 'metod'" in errors
     code, _, errors = launch("train")
