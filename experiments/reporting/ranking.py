@@ -143,8 +143,10 @@ def _gap_details(config: RunConfig) -> str:
     if config.gap_loss == "elbo":
         return ""
     weight = config.hyperparameters.get("tc_weight")
+    if isinstance(weight, float | int):
+        weight = f"{weight:g}"  # otherwise a schedule
     details = f", gap of {config.gap_loss}"
-    return details if weight is None else f"{details} with tc_weight {weight:g}"
+    return details if weight is None else f"{details} with tc_weight {weight}"
 
 
 def _ranking(
