@@ -89,8 +89,9 @@ def test_gaps_of_other_losses_are_ranked_apart(runs, tmp_path):
 def test_gaps_with_and_without_total_correlation_are_ranked_apart(tmp_path):
     for name, weight, loss in (
         ("a", 10, "elbo"),
-        ("b", 10, "total"),
+        ("b", 10.0, "total"),
         ("c", 20, "total"),
+        ("d", "linear(0, 4)", "total"),
     ):
         make_run(
             tmp_path / name,
