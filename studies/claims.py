@@ -173,7 +173,8 @@ def _probability(
         for group in (first, second)
     ]
     low, high = stratified_bootstrap(probability_of_improvement, values)
-    return {"mean": probability_of_improvement(*values), "low": low, "high": high}
+    mean = float(probability_of_improvement(*values))
+    return {"mean": mean, "low": low, "high": high}
 
 
 def _seeds(group: Mapping[str, Any]) -> set[int]:

@@ -1,6 +1,7 @@
 """Aggregates of few runs and their uncertainty, as rliable defines them.
 
-Scores are arrays of shape (runs, tasks): a task is a dataset, a run a seed.
+Scores are arrays of shape (runs, tasks): a task is a dataset, a run a seed. Resamples
+of them have one axis more, in front; the aggregates then have a value for each.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,17 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
-Statistic = Callable[..., float]
+Statistic = Callable[..., npt.ArrayLike]
 
 
-def interquartile_mean(scores: npt.ArrayLike) -> float:
+def interquartile_mean(scores: npt.ArrayLike) -> FloatArray:
     """Mean of the middle half of all runs of all tasks.
 
     A quarter of the runs is cut at each end, rounded down to whole runs: less sensitive
     to a single run than the mean, less wasteful than the median.
 
     Args:
-        scores: (runs, tasks), or (runs,) for one task.
+        scores: (runs, tasks), or (runs,) for one task; (resamples, runs, tasks).
+
+    Returns:
+        The mean, as an array without axes; (resamples,) of resamples.
 
     Example:
 
@@ -30,20 +34,26 @@ def interquartile_mean(scores: npt.ArrayLike) -> float:
     Reference:
         Agarwal et al. 2021, Deep RL at the Edge of the Statistical Precipice.
     """
-    ordered = np.sort(np.asarray(scores, np.float64), axis=None)
-    cut = len(ordered) // 4
-    return float(ordered[cut : len(ordered) - cut].mean())
+    array = _by_task(scores)
+    ordered = np.sort(array.reshape(*array.shape[:-2], -1), axis=-1)
+    count = ordered.shape[-1]
+    return np.mean(ordered[..., count // 4 : count - count // 4], axis=-1)
 
 
-def probability_of_improvement(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
+def probability_of_improvement(
+    first: npt.ArrayLike, second: npt.ArrayLike
+) -> FloatArray:
     """How likely a run of the first scores above a run of the second.
 
     For each task the share of pairs of runs in which the first is above, ties counting
     half (Mann and Whitney's U over the number of pairs); the mean over tasks.
 
     Args:
-        first: (runs, tasks), or (runs,) for one task.
+        first: (runs, tasks), or (runs,) for one task; (resamples, runs, tasks).
         second: Likewise; it may have another number of runs.
+
+    Returns:
+        The probability, as an array without axes; (resamples,) of resamples.
 
     Example:
 
@@ -55,11 +65,11 @@ def probability_of_improvement(first: npt.ArrayLike, second: npt.ArrayLike) -> f
         Agarwal et al. 2021, Deep RL at the Edge of the Statistical Precipice.
     """
     ours, theirs = _by_task(first), _by_task(second)
-    if ours.shape[1] != theirs.shape[1]:
+    if ours.shape[-1] != theirs.shape[-1]:
         raise ValueError("Both need the same tasks.")
-    difference = ours[:, None, :] - theirs[None, :, :]
+    difference = ours[..., :, None, :] - theirs[..., None, :, :]
     above = (difference > 0) + 0.5 * (difference == 0)
-    return float(above.mean(axis=(0, 1)).mean())
+    return np.mean(above, axis=(-3, -2, -1))
 
 
 def stratified_bootstrap(
@@ -73,7 +83,8 @@ def stratified_bootstrap(
     """Percentile interval of a statistic; runs are redrawn within each task.
 
     Args:
-        statistic: Takes as many score arrays as there are samples.
+        statistic: Takes as many arrays (resamples, runs, tasks) as there are samples;
+            returns a value for each resample.
         samples: Score arrays, each (runs, tasks) or (runs,).
         num_resamples: Number of resamples.
         level: Confidence.
@@ -93,18 +104,24 @@ def stratified_bootstrap(
     """
     arrays = [_by_task(sample) for sample in samples]
     rng = np.random.default_rng(seed)
-    values = [
-        statistic(*(_redraw(array, rng) for array in arrays))
+    # Resample by resample, so that fewer of them are the first of more.
+    rows = [
+        [rng.integers(len(array), size=array.shape) for array in arrays]
         for _ in range(num_resamples)
     ]
+    drawn = (
+        np.take_along_axis(array[None], np.stack(chosen), axis=1)
+        for array, chosen in zip(arrays, zip(*rows, strict=True), strict=True)
+    )
+    values = np.asarray(statistic(*drawn))
+    if values.shape != (num_resamples,):
+        raise ValueError(
+            f"A statistic of {num_resamples} resamples needs as many values; "
+            f"received the shape {values.shape}"
+        )
     outside = (1 - level) / 2
     low, high = np.quantile(values, [outside, 1 - outside])
     return float(low), float(high)
-
-
-def _redraw(scores: FloatArray, rng: np.random.Generator) -> FloatArray:
-    rows = rng.integers(len(scores), size=scores.shape)
-    return np.take_along_axis(scores, rows, axis=0)
 
 
 def _by_task(scores: npt.ArrayLike) -> FloatArray:

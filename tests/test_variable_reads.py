@@ -2,8 +2,8 @@
 
 import pytest
 
-from qlayers.testing import case_name
 from qlayers.testing.layer_contract import make_model, sample_data
+from tests.contract import with_slow_variants
 from tests.quantizers.cases import CASES as QUANTIZERS
 from tests.regularizers.cases import CASES as REGULARIZERS
 
@@ -23,7 +23,7 @@ def _before(operations):
     return found
 
 
-@pytest.mark.parametrize("case", [*QUANTIZERS, *REGULARIZERS], ids=case_name)
+@pytest.mark.parametrize("case", with_slow_variants([*QUANTIZERS, *REGULARIZERS]))
 def test_every_read_enters_the_update(case):
     """Order alone does not hold: TensorFlow's graph optimizer forgets it.
 

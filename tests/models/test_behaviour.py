@@ -76,7 +76,7 @@ def test_schedules_of_a_gan_count_steps_though_a_step_has_many_updates():
     model = tiny_model(
         "ql_infowgan_gp", commit_weight=rate, learning_rate=quarter, weight_decay=rate
     )
-    model.compile()
+    model.compile(run_eagerly=True)  # three steps: tracing takes longer
     fit(model, steps=3)
     assert int(model.quantizer.training_step) == 3
     assert float(model.quantizer.value_of("commit_weight")) == 3.0

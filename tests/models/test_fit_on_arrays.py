@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import models
+from tests.models.tiny import tiny_images, tiny_model
 
 
 @pytest.mark.parametrize("method", ["qlae", "factor_d_vae", "ql_infowgan_gp"])
@@ -11,7 +12,7 @@ def test_the_reconstruction_does_not_depend_on_the_batch_size(method):
     images = np.random.default_rng(0).random((9, 16, 16, 3), "float32")
     images[8] = 0.0
     model = models.build(method, (16, 16, 3), num_latents=3, width=0.125)
-    model.compile()
+    model.compile(run_eagerly=True)  # two batches: tracing takes longer
     found = [
         model.evaluate(images, batch_size=size, verbose=0, return_dict=True)
         for size in (9, 8)
@@ -24,7 +25,7 @@ def test_the_reconstruction_does_not_depend_on_the_batch_size(method):
 def test_models_that_cut_their_batch_take_odd_ones(count):
     images = np.random.default_rng(0).random((count, 16, 16, 3), "float32")
     model = models.build("factor_vae", (16, 16, 3), num_latents=3, width=0.125)
-    model.compile()
+    model.compile(run_eagerly=True)
     history = model.fit(images, batch_size=5, verbose=0).history
     assert np.isfinite(history["loss"]).all()
 
@@ -45,11 +46,11 @@ def test_a_batch_that_a_gan_cannot_cut_is_named():
     ],
 )
 def test_evaluation_has_no_terms_that_training_alone_computes(method, names):
-    images = np.random.default_rng(0).random((10, 16, 16, 3), "float32")
-    model = models.build(method, (16, 16, 3), num_latents=3, width=0.125)
-    model.compile()
+    images = tiny_images()
+    model = tiny_model(method)
+    model.compile(run_eagerly=True)  # one step: tracing a GAN's takes longer
     history = model.fit(
-        images, batch_size=10, validation_data=(images,), verbose=0
+        images, batch_size=len(images), validation_data=(images,), verbose=0
     ).history
     assert names <= set(history)
     assert not {f"val_{name}" for name in names} & set(history)

@@ -45,7 +45,7 @@ def test_bootstrap_covers_as_often_as_it_says():
     for seed in range(200):
         sample = rng.normal(size=40)
         low, high = stratified_bootstrap(
-            lambda x: float(x.mean()), [sample], num_resamples=200, seed=seed
+            lambda x: x.mean(axis=(1, 2)), [sample], num_resamples=200, seed=seed
         )
         hits += low <= 0.0 <= high
     # 95 % nominal; percentile intervals of 40 values cover a little less. Three
@@ -57,13 +57,40 @@ def test_runs_are_redrawn_within_their_task():
     scores = np.array([[0.0, 10.0], [1.0, 11.0], [2.0, 12.0]])
     seen = []
     stratified_bootstrap(
-        lambda x: seen.append(x) or 0.0, [scores], num_resamples=50, seed=3
+        lambda x: seen.append(x) or np.zeros(50), [scores], num_resamples=50, seed=3
     )
-    stacked = np.stack(seen)
+    (stacked,) = seen
+    assert stacked.shape == (50, 3, 2)
     assert set(stacked[..., 0].ravel()) == {0.0, 1.0, 2.0}
     assert set(stacked[..., 1].ravel()) == {10.0, 11.0, 12.0}
     # Each task draws its own runs.
     assert np.any(stacked[..., 1] - stacked[..., 0] != 10.0)
+
+
+@pytest.mark.parametrize("runs", [(3,), (5, 2)])
+def test_resamples_have_the_aggregates_of_each(runs):
+    rng = np.random.default_rng(5)
+    tasks = runs[1:] or (1,)
+    first, second = (rng.integers(0, 4, (6, count, *tasks)) for count in (runs[0], 4))
+    together = probability_of_improvement(first, second)
+    each = [
+        np.mean(
+            [
+                stats.mannwhitneyu(one[:, task], other[:, task]).statistic
+                / (len(one) * 4)
+                for task in range(tasks[0])
+            ]
+        )
+        for one, other in zip(first, second, strict=True)
+    ]
+    np.testing.assert_allclose(together, each)
+    means = [stats.trim_mean(one, 0.25, axis=None) for one in first]
+    np.testing.assert_allclose(interquartile_mean(first), means)
+
+
+def test_a_statistic_of_all_resamples_at_once_is_refused():
+    with pytest.raises(ValueError, match=r"20 resamples needs as many values.*\(\)"):
+        stratified_bootstrap(np.mean, [[0.1, 0.2, 0.3]], num_resamples=20)
 
 
 def test_bootstrap_is_repeatable():

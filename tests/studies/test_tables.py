@@ -13,9 +13,14 @@ from studies.rank_claims import load_rank_claims
 RECORDS = {path.stem: path for path in tables.RESULTS.glob("*.json")}
 
 
+@pytest.fixture(scope="module")
+def page():
+    return tables.page()
+
+
 @pytest.mark.skipif(not RECORDS, reason="there are no committed results")
-def test_page_is_that_of_the_committed_records():
-    assert tables.PAGE.read_text(encoding="utf-8") == tables.page()
+def test_page_is_that_of_the_committed_records(page):
+    assert tables.PAGE.read_text(encoding="utf-8") == page
 
 
 @pytest.mark.skipif(
@@ -27,11 +32,10 @@ class TestReadme:
     def test_its_table_is_that_of_the_record(self):
         assert self.text == tables.readme(self.text)
 
-    def test_differences_it_tells_are_on_the_page_of_results(self):
+    def test_differences_it_tells_are_on_the_page_of_results(self, page):
         results = self.text.partition("\n## Results\n")[2].partition("\n## ")[0]
         told = re.findall(r"[+-]\d\.\d\d ± \d\.\d\d", results)
         assert told
-        page = tables.page()
         assert [text for text in told if text not in page] == []
 
     def test_a_readme_without_a_place_is_refused(self):
