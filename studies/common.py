@@ -474,6 +474,7 @@ def summarise(
         {
             "seed": run.config.seed,
             "scores": {**run.metrics["scores"], **more},
+            "processor": RunDirectory(run.path).processor(),
             **read_spent(run.path),
         }
         for run, more in zip(runs, further, strict=True)

@@ -336,10 +336,23 @@ def section(record: Record) -> str:
         f"{record['settings']['question']} `{record['command']}`: "
         f"{spent['all_runs'] / 60:.0f} min of wall time over all runs, "
         f"{spent['all_runs_processor'] / 60:.0f} min of one processor"
-        f"{_one_run(record)} ({record['machine']['processor']}, {used}).",
+        f"{_one_run(record)} ({_processors(record)}; {used}).",
         TABLES[name](record),
     ]
     return "\n\n".join(lines)
+
+
+def _processors(record: Record) -> str:
+    """What the runs were made on; a study may go on from machine to machine."""
+    written_on = record["machine"]["processor"]
+    runs = [run for group in record["groups"] for run in group["runs"]]
+    found = Counter(run.get("processor") or written_on for run in runs)
+    if len(found) == 1:
+        return str(next(iter(found)))
+    return "; ".join(
+        f"{name}: {count} run{'s' * (count > 1)}"
+        for name, count in sorted(found.items())
+    )
 
 
 def _one_run(record: Record) -> str:

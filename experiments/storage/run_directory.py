@@ -84,6 +84,10 @@ class RunDirectory(FolderLock):
             write_json(self.config_file, {**record, **config.to_dict()})
         return known
 
+    def processor(self) -> str | None:
+        """The processor that the run was started on; None where nobody noted it."""
+        return read_record(self.config_file).get("provenance", {}).get("processor")
+
     def has_seen(self, fingerprint: str | None) -> bool:
         """Whether the run was started with these data, as far as it says.
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from experiments.settings.processor import processor
 from experiments.sweeps.plan import plan_sweep
 from studies import common
 from studies.common import Study, paired_difference, renamed, spread, summarise
@@ -286,7 +287,9 @@ def test_record(finished):
     record = json.loads(path.read_text())
     check_record(record)
     assert record["groups"][0]["scores"]["more/score"]["mean"] == 1.5
-    assert [row["seed"] for row in record["groups"][0]["runs"]] == [3, 4]
+    rows = record["groups"][0]["runs"]
+    assert [row["seed"] for row in rows] == [3, 4]
+    assert {row["processor"] for row in rows} == {processor()}
     assert record["seconds"]["all_runs"] > 0
 
 

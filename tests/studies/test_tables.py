@@ -69,6 +69,35 @@ def test_every_group_of_a_record_has_a_row(name):
         assert re.search(rf"\| {re.escape(group['label'])} +\|", text), group["label"]
 
 
+def test_a_section_names_the_processors_of_its_runs():
+    record = json.loads(RECORDS["circles"].read_text())
+    runs = [run for group in record["groups"] for run in group["runs"]]
+    for run in runs:
+        run["processor"] = "Intel Xeon, AVX-512"
+    runs[0]["processor"] = "AMD EPYC, AVX2"
+    record["machine"]["processor"] = "Another"  # it only wrote the record
+    text = tables.section(record)
+    assert (
+        f"(AMD EPYC, AVX2: 1 run; Intel Xeon, AVX-512: {len(runs) - 1} runs; " in text
+    )
+    assert "Another" not in text
+
+
+def test_a_section_of_one_processor_names_it_once():
+    record = json.loads(RECORDS["circles"].read_text())
+    for run in (run for group in record["groups"] for run in group["runs"]):
+        run["processor"] = "AMD EPYC, AVX2"
+    assert " (AMD EPYC, AVX2; Keras " in tables.section(record)
+
+
+def test_a_record_whose_runs_name_no_processor_has_that_of_its_writing():
+    record = json.loads(RECORDS["circles"].read_text())
+    for run in (run for group in record["groups"] for run in group["runs"]):
+        run.pop("processor", None)
+    record["machine"]["processor"] = "AMD EPYC"
+    assert " (AMD EPYC; Keras " in tables.section(record)
+
+
 def test_a_row_shows_mean_and_interval():
     scores = {"mig/mig": {"mean": 0.25, "half_width": 0.1, "count": 3}}
     group = {"label": "D-VAE", "runs": [{}] * 3, "scores": scores}
