@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from qlayers.datasets.factor_space import FactorSpace, IntArray
 from qlayers.datasets.grid_dataset import GridDataset
+from qlayers.datasets.picture_cache import PictureCache, cache_for
 from qlayers.datasets.readers import DatasetFileError, naming_damage
 from qlayers.datasets.record_index import RecordIndex, decode_pictures
 from qlayers.datasets.resize import resize_tensor
@@ -18,6 +19,9 @@ _CHUNK = 256
 
 class PreparedDataset(GridDataset):
     """Images of a factor grid, read from TFRecord files one by one.
+
+    A picture is read and decoded when it is wanted. If all of them fit into a quarter
+    of a gigabyte at the size that is delivered, each is decoded only once.
 
     Args:
         name: The name `load` knows it by.
@@ -58,31 +62,57 @@ class PreparedDataset(GridDataset):
         self._records = records
         self._stored_shape = stored_shape
         self._scale = scale
+        self._cache = cache_for(count, shape)
 
     def _stored_first(self, n: int) -> IntArray:
         return self.space.sources_of(self._records.stored_order()[:n])
 
     def _images_at(self, index: IntArray) -> npt.NDArray[np.uint8]:
+        if self._cache is None:
+            return self._decode_rows(index)
+        missing = self._cache.missing(index)
+        self._cache.store(missing, self._decode_rows(missing))
+        return self._cache.pictures(index)
+
+    def _decode_rows(self, rows: IntArray) -> npt.NDArray[np.uint8]:
         parts = [
-            self._decode_rows(index[first : first + _CHUNK])
-            for first in range(0, len(index), _CHUNK)
+            self._decode_chunk(rows[first : first + _CHUNK])
+            for first in range(0, len(rows), _CHUNK)
         ]
         empty = np.empty((0, *self.image_shape), np.uint8)
         return np.concatenate([empty, *parts])
 
-    def _decode_rows(self, rows: IntArray) -> npt.NDArray[np.uint8]:
+    def _decode_chunk(self, rows: IntArray) -> npt.NDArray[np.uint8]:
         encoded = self._records.read(rows)
         with naming_damage(self._records.file_of(rows), "a picture cannot be decoded"):
             return self._decode(encoded).numpy()
 
     def _render_tensor(self, sources: tf.Tensor, seed: int, step: tf.Tensor) -> Any:
-        def read(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            index = self.space.index_of(array)
+        index = graph_callback(self.space.index_of, [sources], tf.int64)
+        if self._cache is None:
+            return self._decode(self._read_tensor(index))
+        return self._cached_tensor(self._cache, index)
+
+    def _cached_tensor(self, cache: PictureCache, index: tf.Tensor) -> tf.Tensor:
+        """Pictures in a graph, of which only those not held yet are decoded."""
+        missing = graph_callback(cache.missing, [index], tf.int64)
+        decoded = self._decode(self._read_tensor(missing))
+
+        def complete(
+            index: IntArray, missing: IntArray, decoded: npt.NDArray[np.uint8]
+        ) -> npt.NDArray[np.uint8]:
+            cache.store(missing, decoded)
+            return cache.pictures(index)
+
+        return graph_callback(complete, [index, missing, decoded], tf.uint8)
+
+    def _read_tensor(self, index: tf.Tensor) -> tf.Tensor:
+        """Encoded pictures by number, in a graph."""
+
+        def read(index: IntArray) -> npt.NDArray[Any]:
             return np.array(self._records.read(index), dtype=object)
 
-        return self._decode(
-            tf.ensure_shape(graph_callback(read, [sources], tf.string), (None,))
-        )
+        return tf.ensure_shape(graph_callback(read, [index], tf.string), (None,))
 
     def _decode(self, encoded: Any) -> tf.Tensor:
         images = decode_pictures(tf.convert_to_tensor(encoded), self._stored_shape)
