@@ -94,7 +94,11 @@ class PreparedDataset(GridDataset):
         return self._cached_tensor(self._cache, index)
 
     def _cached_tensor(self, cache: PictureCache, index: tf.Tensor) -> tf.Tensor:
-        """Pictures in a graph, of which only those not held yet are decoded."""
+        """Pictures in a graph, of which only those not held yet are decoded.
+
+        What is held decides how much is decoded, never what comes out: to the stream
+        both callbacks together are one pure function.
+        """
         missing = graph_callback(cache.missing, [index], tf.int64)
         decoded = self._decode(self._read_tensor(missing))
 
