@@ -1,6 +1,7 @@
 """What the papers claim, frozen in `claims.json` before the runs, and its verdict."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,7 @@ class Claim:
         least: The least difference that counts.
         needs: Scores that both rows must reach on average for the claim to be decided.
         seeds: The seeds that decide it, all of them; None: those that both rows have.
+        steps: Training steps of the runs of both rows; None: any.
 
     Example:
 
@@ -51,6 +53,7 @@ class Claim:
     least: float
     needs: Mapping[str, float] = field(default_factory=dict)
     seeds: tuple[int, ...] | None = None
+    steps: tuple[int, int] | None = None
 
     @property
     def text(self) -> str:
@@ -73,10 +76,42 @@ def load_claims(study: str | None = None, file: Path = FILE) -> list[Claim]:
     """
     frozen = json.loads(file.read_text("utf-8"))
     return [
-        Claim(**row, seeds=tuple(frozen["seeds"][row["study"]]))
+        Claim(
+            **row,
+            seeds=tuple(frozen["seeds"][row["study"]]),
+            steps=(
+                frozen_steps(frozen, row["study"], row["first"]),
+                frozen_steps(frozen, row["study"], row["second"]),
+            ),
+        )
         for row in frozen["claims"]
         if study in (None, row["study"])
     ]
+
+
+def frozen_steps(frozen: Mapping[str, Any], study: str, label: str) -> int:
+    """The budget that a row was frozen with.
+
+    Args:
+        frozen: Content of `claims.json`.
+        study: Name of the study.
+        label: Label of the row.
+    """
+    of_rows = frozen["steps"][study]
+    return int(of_rows.get(label, of_rows["*"]))
+
+
+def has_budget(group: Mapping[str, Any], steps: int | None) -> bool:
+    """Whether the runs of a group are of the frozen budget, scored at its end.
+
+    Args:
+        group: Runs as `studies.common.summarise` makes them.
+        steps: Their frozen steps; None: any.
+    """
+    if steps is None:
+        return True
+    config = group["config"]
+    return (config["steps"], config["select"]) == (steps, "last")
 
 
 def frozen_seeds(study: str, file: Path = FILE) -> tuple[int, ...]:
@@ -111,8 +146,8 @@ def judge(
     found = []
     for claim in claims:
         labels = (claim.first, claim.second)
-        if all(x in groups and claim.score in groups[x]["scores"] for x in labels):
-            first, second = (_deciding(groups[x], claim) for x in labels)
+        if all(label in groups for label in labels):
+            first, second = (_deciding(groups[label], claim) for label in labels)
             if _seeds(first) & _seeds(second):
                 found.append(_judge(claim, first, second))
     return found
@@ -163,6 +198,45 @@ def seeds_to_decide(mean: float, deviation: float, least: float) -> int | None:
     return None
 
 
+def p_value(gap: Mapping[str, Any]) -> float | None:
+    """Of a paired t-test that asks whether a difference is 0; None with one seed.
+
+    Args:
+        gap: What `studies.common.paired_difference` found.
+    """
+    if not gap["standard_error"]:
+        return None
+    t = abs(gap["mean"]) / gap["standard_error"]
+    return float(2 * stats.t.sf(t, gap["count"] - 1))
+
+
+def holm(p_values: Mapping[str, float], level: float = 1 - LEVEL) -> list[str]:
+    """The differences that are not 0 if all of them are asked about together.
+
+    Args:
+        p_values: Of each difference, by name.
+        level: How likely one difference that is 0 may be among them.
+
+    Returns:
+        Names, smallest p-value first.
+
+    Example:
+
+    ```python
+    holm({"a": 0.001, "b": 0.04, "c": 0.02})  # ["a", "c", "b"]
+    ```
+
+    Reference:
+        Holm 1979, A Simple Sequentially Rejective Multiple Test Procedure.
+    """
+    found: list[str] = []
+    for name in sorted(p_values, key=p_values.__getitem__):
+        if p_values[name] > level / (len(p_values) - len(found)):
+            break
+        found.append(name)
+    return found
+
+
 def _probability(
     claim: Claim, first: Mapping[str, Any], second: Mapping[str, Any]
 ) -> dict[str, float]:
@@ -181,17 +255,35 @@ def _seeds(group: Mapping[str, Any]) -> set[int]:
     return {row["seed"] for row in group["runs"]}
 
 
-def _mean_of(group: Mapping[str, Any], score: str) -> float:
-    """Mean of the runs that decide; NaN if none has the score."""
-    return spread([row["scores"].get(score) for row in group["runs"]])["mean"]
+def _unmet(group: Mapping[str, Any], name: str, bound: float) -> str | None:
+    """What keeps the runs that decide from reaching a score, if anything does."""
+    values = [row["scores"].get(name) for row in group["runs"]]
+    if not all(is_number(value) for value in values):
+        return f"{group['label']}: not all runs have {name}"
+    if spread(values)["mean"] >= bound:
+        return None
+    return f"{group['label']}: {name} below {bound:g}"
+
+
+def is_number(value: float | None) -> bool:
+    """Whether a run has a score: a collapsed model may have none."""
+    return value is not None and math.isfinite(value)
 
 
 def _deciding(group: Mapping[str, Any], claim: Claim) -> dict[str, Any]:
-    """The group without runs of seeds that the claim was not frozen with."""
+    """The group without runs that cannot decide the claim.
+
+    Those are runs without the score, of seeds that the claim was not frozen with, or of
+    another budget.
+    """
+    first, second = claim.steps or (None, None)
+    steps = first if group["label"] == claim.first else second
     runs = [
         row
         for row in group["runs"]
-        if claim.seeds is None or row["seed"] in claim.seeds
+        if has_budget(group, steps)
+        and (claim.seeds is None or row["seed"] in claim.seeds)
+        and is_number(row["scores"].get(claim.score))
     ]
     return {**group, "runs": runs}
 
@@ -203,13 +295,13 @@ def _judge(
     gap = paired_difference(first, second, claim.score)
     mean, half = sign * gap["mean"], gap["half_width"]
     missed = [
-        f"{group['label']}: {name} below {bound:g}"
+        reason
         for group in (first, second)
         for name, bound in claim.needs.items()
-        if not _mean_of(group, name) >= bound
+        if (reason := _unmet(group, name, bound))
     ]
     missed += [
-        f"{group['label']}: {absent} of the seeds diverged or are not run yet"
+        f"{group['label']}: {absent} of the seeds are not run yet or have no score"
         for group, other in ((first, second), (second, first))
         if (absent := len(_seeds(other) - _seeds(group)))
     ]
@@ -227,6 +319,7 @@ def _judge(
         "least": claim.least,
         "difference": mean,
         "half_width": half,
+        "p_value": p_value(gap),
         "probability": _probability(claim, first, second),
         "seeds": gap["count"],
         "missed": missed,

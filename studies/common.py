@@ -250,6 +250,9 @@ class Study:
         seeds = itertools.zip_longest(*planned.values())
         rounds = [trial for row in seeds for trial in row if trial is not None]
         finished = {run.path.name: run for run in self.run(rounds, start)}
+        for label, trials in planned.items():
+            for lost in self.diverged.keys() & {trial.name for trial in trials}:
+                self.diverged[lost]["label"] = label
         groups = {
             label: [finished[t.name] for t in trials if t.name in finished]
             for label, trials in planned.items()
@@ -539,9 +542,15 @@ def score_table(
 def paired_difference(
     first: Mapping[str, Any], second: Mapping[str, Any], score: str
 ) -> dict[str, Any]:
-    """`spread` of first minus second over the seeds that both have."""
-    ours = {row["seed"]: row["scores"][score] for row in first["runs"]}
-    theirs = {row["seed"]: row["scores"][score] for row in second["runs"]}
+    """`spread` of first minus second over the seeds whose runs both have the score."""
+    ours, theirs = (
+        {
+            row["seed"]: row["scores"][score]
+            for row in group["runs"]
+            if row["scores"].get(score) is not None
+        }
+        for group in (first, second)
+    )
     both = sorted(set(ours) & set(theirs))
     if not both:
         raise ValueError("Only runs of the same seeds can be paired.")

@@ -13,8 +13,8 @@ does so is a claim of the paper, and frozen too.
 
 CPU-sized: 32x32 images, the papers' encoder (kernels 4, 4, 2, 2) and decoder with half
 of their channels, discriminators of 3 x 256 units, and 20,000 steps of 64 images with a
-learning rate of 1e-3 for all methods instead of 300,000 with 1e-4. Both factor methods
-permute latents within the one batch. Scores and latents of finished runs are kept, so
+learning rate of 1e-3 for all networks, discriminators too, instead of 300,000 with
+1e-4. Both factor methods permute latents within the one batch. Scores and latents of finished runs are kept, so
 that the study goes on from a fresh clone; `--finished` trains nothing and writes the
 record of what is there.
 """
@@ -85,7 +85,12 @@ _TINY = {**QUICK, "evaluation_size": 300, "width": 0.125, "batch_size": 8}
 _TINY |= {"metrics": "fast", "test_size": 100, "scores": []}
 _ADAM = {"learning_rate": 1e-3, "beta_1": 0.9, "beta_2": 0.999}
 _DISCRETE = {**_ADAM, "num_values": 64, "noise_scale": "cosine(0.5, 2.0)"}
-_FACTOR = {"tc_weight": 30.0, "hidden_units": [256] * 3, "two_batches": False}
+_FACTOR = {
+    "tc_weight": 30.0,
+    "hidden_units": [256] * 3,
+    "two_batches": False,
+    "discriminator_learning_rate": 1e-3,
+}
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "beta_vae": {**_ADAM, "beta": 1.0, "reduction": "sum"},
     "d_vae": _DISCRETE,

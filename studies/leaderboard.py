@@ -4,13 +4,14 @@
         ["--entries=AE;QLAE, ten values"] [--select=last] [--no_tune] [--finished]
 
 Every method starts from its row of the `cpu` profile (`settings/recipes_cpu.py`), with
-the same number of steps and the same share of its batch; a GAN makes half as many, of
-several updates each. Regime `long` has the budget of `claims.json`, in which AE and
-QLAE learn; `short` is a quick look with a sixth of its images.
+the same number of steps and the same share of its batch. A GAN, whose step has several
+updates, sees as many images in regime `long`; in `short` it makes half as many steps.
+Regime `long` has the budget of `claims.json`, in which AE and QLAE learn; `short` is a
+quick look with a tenth of its images.
 
 1. Tuning: the key weight of each method (`leaderboard_entries.py`) is chosen on a seed
    of its own, in both regimes with 1,500 steps of half a batch; what the record of
-   regime `short` chose for the same candidates is taken from there. Of the candidates
+   regime `short` chose for the same row is taken from there. Of the candidates
    that reach a reconstruction at which hues and places are plain to see, the one with
    the best InfoM wins; if none does, the best PSNR. GANs do not copy images: the best
    InfoM. Ablations take the value of the method they ablate.
@@ -66,6 +67,7 @@ class Regime:
         claims: What the rows may confirm.
         steps_per_call: Steps in a compiled call. More than one is bit-equal to one; at
             10 the host's part of a step falls from 3 ms to 1.
+        gan_share: Share of the steps that a GAN makes.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Regime:
     entries: tuple[Entry, ...]
     claims: tuple[Claim, ...]
     steps_per_call: int = 1
+    gan_share: float = 0.5
 
 
 _SHORT_CLAIMS = (
@@ -111,6 +114,7 @@ LONG = Regime(
     entries=ENTRIES,
     claims=tuple(load_claims("leaderboard")),
     steps_per_call=10,
+    gan_share=64 / 80,  # its batch is 80 where the others' is 64
 )
 REGIMES = {"short": SHORT, "long": LONG}
 THRESHOLD = CPU_PSNR_THRESHOLDS[DATASET]
@@ -125,11 +129,16 @@ _QUICK_STEPS = 2
 
 
 def settings_of(
-    entry: Entry, steps: int, batch_share: float, select: str, quick: bool
+    entry: Entry,
+    steps: int,
+    batch_share: float,
+    select: str,
+    quick: bool,
+    gan_share: float = 0.5,
 ) -> dict[str, Any]:
     """Settings of a run, beside the recipe's."""
     if entry.is_adversarial:
-        steps = max(1, steps // 2)
+        steps = max(1, round(steps * gan_share))
     log_every = min(_LOG_EVERY, steps)
     evaluations = 1 if select == "last" else 8
     settings: dict[str, Any] = {
@@ -158,7 +167,8 @@ def final_settings(
         quick: Whether to make the run tiny.
     """
     steps = _QUICK_STEPS if quick else regime.steps
-    settings = settings_of(entry, steps, regime.batch_share, select, quick)
+    share = regime.gan_share
+    settings = settings_of(entry, steps, regime.batch_share, select, quick, share)
     return settings | {"steps_per_call": regime.steps_per_call}
 
 
@@ -225,25 +235,31 @@ def choose(
 
 
 def recorded_choices(path: Path, entries: Sequence[Entry]) -> dict[str, Any]:
-    """What an earlier record chose for rows with the same key and candidates.
+    """What the record of regime `short` chose for rows that differ in their name alone.
+
+    A row with other fixed or shared weights was not tried there.
 
     Args:
-        path: The record of a regime.
+        path: The record.
         entries: The rows.
     """
     if not path.exists():
         return {}
     found = read_json(path)["findings"]["tuning"]
-    return {
-        entry.label: {**found[entry.label], "record": path.stem}
-        for entry in entries
-        if entry.label in found and not entry.fixed and _is_same(entry, found)
-    }
+    chosen = {}
+    for entry in entries:
+        for tried in SHORT_ENTRIES:
+            is_same = dataclasses.replace(tried, label=entry.label) == entry
+            if is_same and _was_tried(tried, found):
+                chosen[entry.label] = {**found[tried.label], "record": path.stem}
+    return chosen
 
 
-def _is_same(entry: Entry, found: Mapping[str, Any]) -> bool:
-    tried = [candidate["value"] for candidate in found[entry.label]["candidates"]]
-    return (found[entry.label]["key"], tried) == (entry.key, list(entry.candidates))
+def _was_tried(entry: Entry, found: Mapping[str, Any]) -> bool:
+    """Whether the record has these very candidates."""
+    row = found.get(entry.label, {"key": None, "candidates": []})
+    values = [candidate["value"] for candidate in row["candidates"]]
+    return (row["key"], values) == (entry.key, list(entry.candidates))
 
 
 def tune(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
-from studies.claims import FILE, Verdict
+from studies.claims import FILE, Verdict, frozen_steps, has_budget, is_number
 from studies.common import LEVEL
 
 
@@ -27,6 +27,7 @@ class RankClaim:
         direction: `"above"` or `"below"` 0: where the correlation should be.
         runs: How many runs decide it.
         seeds: Seeds of the runs that may decide it; None: any.
+        steps: Training steps of these runs; None: any.
 
     Example:
 
@@ -44,6 +45,7 @@ class RankClaim:
     direction: Literal["above", "below"]
     runs: int
     seeds: tuple[int, ...] | None = None
+    steps: int | None = None
 
     @property
     def text(self) -> str:
@@ -62,7 +64,11 @@ def load_rank_claims(study: str | None = None, file: Path = FILE) -> list[RankCl
     """
     frozen = json.loads(file.read_text("utf-8"))
     return [
-        RankClaim(**row, seeds=tuple(frozen["seeds"][row["study"]]))
+        RankClaim(
+            **row,
+            seeds=tuple(frozen["seeds"][row["study"]]),
+            steps=frozen_steps(frozen, row["study"], "*"),
+        )
         for row in frozen["rank_claims"]
         if study in (None, row["study"])
     ]
@@ -120,9 +126,11 @@ def judge_ranks(
             row["scores"]
             for group in groups
             for row in group["runs"]
-            if claim.seeds is None or row["seed"] in claim.seeds
+            if has_budget(group, claim.steps)
+            and (claim.seeds is None or row["seed"] in claim.seeds)
         ]
-        rows = [row for row in rows if claim.criterion in row and claim.score in row]
+        needed = (claim.criterion, claim.score)
+        rows = [r for r in rows if all(is_number(r.get(name)) for name in needed)]
         if len(rows) < 3:
             continue
         pairs = [(row[claim.criterion], row[claim.score]) for row in rows]

@@ -76,7 +76,7 @@ def stratified_bootstrap(
     statistic: Statistic,
     samples: Sequence[npt.ArrayLike],
     *,
-    num_resamples: int = 2_000,
+    num_resamples: int = 20_000,
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[float, float]:
@@ -86,7 +86,9 @@ def stratified_bootstrap(
         statistic: Takes as many arrays (resamples, runs, tasks) as there are samples;
             returns a value for each resample.
         samples: Score arrays, each (runs, tasks) or (runs,).
-        num_resamples: Number of resamples.
+        num_resamples: Number of resamples. The probability of improvement of five
+            runs each has some 40 values, and with 2,000 resamples the ends of its
+            interval were up to two of them off.
         level: Confidence.
         seed: Seed of the resamples.
 
@@ -103,15 +105,15 @@ def stratified_bootstrap(
         Agarwal et al. 2021, Deep RL at the Edge of the Statistical Precipice.
     """
     arrays = [_by_task(sample) for sample in samples]
-    rng = np.random.default_rng(seed)
-    # Resample by resample, so that fewer of them are the first of more.
-    rows = [
-        [rng.integers(len(array), size=array.shape) for array in arrays]
-        for _ in range(num_resamples)
-    ]
+    # A generator for each sample, so that fewer resamples are the first of more.
+    generators = np.random.default_rng(seed).spawn(len(arrays))
     drawn = (
-        np.take_along_axis(array[None], np.stack(chosen), axis=1)
-        for array, chosen in zip(arrays, zip(*rows, strict=True), strict=True)
+        np.take_along_axis(
+            array[None],
+            rng.integers(len(array), size=(num_resamples, *array.shape)),
+            axis=1,
+        )
+        for array, rng in zip(arrays, generators, strict=True)
     )
     values = np.asarray(statistic(*drawn))
     if values.shape != (num_resamples,):

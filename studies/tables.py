@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from experiments.reporting.summary import format_table
-from studies.claims import judge, load_claims
+from studies.claims import Claim, holm, judge, load_claims
 from studies.common import ROOT, as_text, score_table
 from studies.leaderboard import COLUMNS, LONG, SHORT, Regime, by_modularity, table
 from studies.rank_claims import judge_ranks, load_rank_claims
@@ -220,7 +220,7 @@ def claims_of(record: Record) -> str:
     """The frozen claims of a record's study, decided by its runs."""
     groups = {group["label"]: group for group in record["groups"]}
     found = judge(load_claims(record["study"]), groups)
-    return claims_table(found) if found else "No claim has been frozen for these seeds."
+    return claims_table(found) if found else "No frozen claim is about these runs."
 
 
 def claims_table(claims: Sequence[Record]) -> str:
@@ -247,16 +247,17 @@ def claims_overview(records: Mapping[str, Record]) -> str:
     Args:
         records: Records by name of their study.
     """
-    rows = []
+    rows, judged = [], []
     for claim in load_claims():
-        groups = records.get(claim.study, {"groups": []})["groups"]
-        found = judge([claim], {group["label"]: group for group in groups})
-        cells = ["", "not run"]
+        record = records.get(claim.study, {"groups": []})
+        found = judge([claim], {group["label"]: group for group in record["groups"]})
+        cells = ["", _why_not_judged(claim, record)]
         if found:
             gap = _signed(found[0]["difference"], found[0]["half_width"])
             cells = [gap, _verdict(found[0])]
         score = claim.score.partition("/")[2]
         rows.append([claim.paper, claim.where, claim.text, score, claim.study, *cells])
+        judged += found
     rows += _rank_rows(records)
     verdicts = Counter(row[-1].partition(" (")[0] for row in rows)
     counts = ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
@@ -264,8 +265,42 @@ def claims_overview(records: Mapping[str, Record]) -> str:
     table_text = format_table([*heads, "difference or correlation", "verdict"], rows)
     return (
         f"## Claims\n\n{len(rows)} claims, frozen in `studies/claims.json` before "
-        f"their runs: {counts}.\n\n{table_text}"
+        f"their runs: {counts}.{_together(judged)}\n\n{table_text}"
     )
+
+
+def _why_not_judged(claim: Claim, record: Record) -> str:
+    """A row may have no run at all because all of them diverged."""
+    lost = {run.get("label") for run in record.get("diverged", {}).values()}
+    there = {group["label"] for group in record["groups"]}
+    labels = [x for x in (claim.first, claim.second) if x in lost and x not in there]
+    if not labels:
+        return "not run"
+    return f"undecided (all runs diverged: {', '.join(labels)})"
+
+
+def _together(judged: Sequence[Record]) -> str:
+    """What is left of the confirmed claims if all are asked at once."""
+    known = {
+        claim["id"]: claim["p_value"]
+        for claim in judged
+        if claim["p_value"] is not None and not claim["missed"]
+    }
+    confirmed = {c["id"]: c["claim"] for c in judged if c["verdict"] == "confirmed"}
+    if not confirmed:
+        return ""
+    kept = [name for name in holm(known) if name in confirmed]
+    names = ", ".join(f"{confirmed[name]} ({_score_of(name, judged)})" for name in kept)
+    return (
+        f" Each is judged by itself. By Holm's correction over the {len(known)} that "
+        f"have all their runs, {len(kept)} of the {len(confirmed)} confirmed "
+        f"differences are not 0 at the 5 % level: {names or 'none'}."
+    )
+
+
+def _score_of(claim_id: str, judged: Sequence[Record]) -> str:
+    (found,) = (claim for claim in judged if claim["id"] == claim_id)
+    return found["score"].partition("/")[2]
 
 
 def _rank_rows(records: Mapping[str, Record]) -> list[list[str]]:
@@ -290,7 +325,8 @@ def _verdict(claim: Record) -> str:
     if claim["missed"]:
         return f"{claim['verdict']} ({'; '.join(claim['missed'])})"
     if claim["seeds_to_decide"]:
-        return f"{claim['verdict']} (about {claim['seeds_to_decide']} seeds needed)"
+        side = "for" if claim["difference"] >= claim["least"] else "against"
+        return f"{claim['verdict']} (about {claim['seeds_to_decide']} seeds, {side} it)"
     return claim["verdict"]
 
 
@@ -372,8 +408,11 @@ def page(folder: Path = RESULTS) -> str:
         "the MCC of `cliff_synthetic` and `balls`, as in their paper). `IQM` is the "
         "interquartile mean and `P(ahead)` the probability that a run of the first row "
         "is ahead of one of the second, both with 95 % intervals by stratified "
-        "bootstrap. What the "
-        "figures mean is in BUILD_NOTES.md."
+        "bootstrap. A claim is confirmed where the interval of the paired difference "
+        "lies above 0 and its mean, not its whole interval, reaches what is `asked`. "
+        "`about N seeds, for it` or `against it`: the number at which the interval "
+        "would just decide if mean and spread stayed, an even chance. What the figures "
+        "mean is in BUILD_NOTES.md."
     )
     found = {name: section(records[name]) for name in TABLES if name in records}
     if {"leaderboard_short", "leaderboard_confirmation"} <= set(found):

@@ -4,7 +4,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from studies.claims import Claim, judge, load_claims, seeds_to_decide, verdict
+from studies import (
+    balls,
+    circles,
+    cliff_synthetic,
+    dsprites,
+    leaderboard,
+    second_dataset,
+)
+from studies.claims import (
+    Claim,
+    holm,
+    judge,
+    load_claims,
+    seeds_to_decide,
+    verdict,
+)
 from studies.common import spread
 from studies.leaderboard_entries import ENTRIES
 
@@ -132,7 +147,8 @@ def test_a_row_with_a_diverged_seed_decides_nothing():
     del groups["A"]["runs"][1]
     (found,) = judge([claim()], groups)
     assert found["verdict"] == "undecided"
-    assert found["missed"] == ["A: 1 of the seeds diverged or are not run yet"]
+    text = "A: 1 of the seeds are not run yet or have no score"
+    assert found["missed"] == [text]
 
 
 def test_a_claim_waits_for_the_seeds_it_was_frozen_with():
@@ -146,3 +162,75 @@ def test_a_claim_waits_for_the_seeds_it_was_frozen_with():
     assert judge([other], groups) == []
     seeds = {c.study: len(c.seeds) for c in load_claims()}
     assert (seeds["leaderboard"], seeds["cliff_synthetic"]) == (5, 10)
+
+
+def test_runs_of_another_budget_decide_nothing():
+    config = {"steps": 12_000, "select": "last"}
+    groups = {
+        "A": {**group("A", [0.9, 0.91, 0.92]), "config": config},
+        "B": {**group("B", [0.2, 0.22, 0.21]), "config": {**config, "steps": 6_000}},
+    }
+    assert judge([claim(steps=(12_000, 6_000))], groups)[0]["verdict"] == "confirmed"
+    assert judge([claim(steps=(6_000, 12_000))], groups) == []
+    assert judge([claim(steps=(12_000, 12_000))], groups) == []
+    groups["A"]["config"] = {**config, "select": "infom"}
+    assert judge([claim(steps=(12_000, 6_000))], groups) == []
+
+
+def test_every_claim_was_frozen_with_the_steps_of_its_studys_plan(tmp_path):
+    data = tmp_path / "dsprites.npz"
+    planned = {
+        "circles": {
+            circles.METHODS[method]: trials for method, trials in circles.plan().items()
+        },
+        "balls": balls.plan(),
+        "cliff_synthetic": cliff_synthetic.plan(),
+        "dsprites": dsprites.plan(data),
+        "second_dataset": second_dataset.plan(data, {}),
+    }
+    entries = {entry.label: entry for entry in ENTRIES}
+    for frozen in load_claims():
+        for label, steps in zip(
+            (frozen.first, frozen.second), frozen.steps, strict=True
+        ):
+            if frozen.study == "leaderboard":
+                settings = leaderboard.final_settings(entries[label], leaderboard.LONG)
+                assert (settings["steps"], settings["select"]) == (steps, "last")
+                continue
+            configs = [trial.config for trial in planned[frozen.study][label]]
+            assert {(c.steps, c.select) for c in configs} == {(steps, "last")}, label
+
+
+def test_a_run_without_the_score_is_no_run():
+    values = [0.9, 0.91, 0.92], [0.2, None, 0.21]
+    found = judged(*values, claim(seeds=(0, 1, 2)))
+    assert found["verdict"] == "undecided" and found["seeds"] == 2
+    assert "B: 1 of the seeds are not run yet or have no score" in found["missed"]
+    del values[0][:]
+    assert judge([claim()], {"A": group("A", []), "B": group("B", values[1])}) == []
+
+
+def test_a_need_is_asked_of_every_run():
+    name = "infomec/explicitness"
+    values = [0.9, 0.91, 0.92], [0.2, 0.22, 0.21]
+    asked = claim(needs={name: 0.9})
+    found = judged(*values, asked, **{name: [0.95, None, None]})
+    assert found["verdict"] == "undecided"
+    assert found["missed"] == [f"{row}: not all runs have {name}" for row in "AB"]
+
+
+def test_p_value_is_that_of_a_paired_t_test():
+    first, second = [0.5, 0.7, 0.45, 0.8], [0.5, 0.6, 0.4, 0.55]
+    expected = stats.ttest_rel(first, second).pvalue
+    assert judged(first, second, claim())["p_value"] == pytest.approx(expected)
+    below = judged(first, second, claim(direction="below"))
+    assert below["p_value"] == pytest.approx(expected)
+    assert judged([0.5], [0.4], claim())["p_value"] is None
+
+
+def test_holm_stops_at_the_first_that_is_too_large():
+    # 0.05 over 4, 3, 2 and 1: 0.0125, 0.0167, 0.025, 0.05.
+    assert holm({"a": 0.04, "b": 0.01, "c": 0.02, "d": 0.3}) == ["b"]
+    assert holm({"a": 0.03, "b": 0.01, "c": 0.016, "d": 0.02}) == ["b", "c", "d", "a"]
+    assert holm({"a": 0.013, "b": 0.5, "c": 0.5, "d": 0.5}) == []
+    assert holm({}) == []

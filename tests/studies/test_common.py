@@ -69,6 +69,18 @@ def test_other_seeds_cannot_be_paired():
         paired_difference(group([0.1, 0.2]), {"runs": []}, "a/b")
 
 
+def test_runs_without_the_score_are_left_out_of_pairs():
+    first, second = (
+        {"runs": [{"seed": i, "scores": row} for i, row in enumerate(rows)]}
+        for rows in (
+            [{"a": 1.0}, {"a": None}, {"a": 3.0}],
+            [{"a": 0.5}, {"a": 0.0}, {}],
+        )
+    )
+    found = paired_difference(first, second, "a")
+    assert (found["mean"], found["count"]) == (0.5, 1)
+
+
 def test_seeds_of_one_side_are_left_out():
     found = paired_difference(group([0.1, 0.4, 0.9]), group([0.0, 0.2]), "a/b")
     assert found == spread([0.1 - 0.0, 0.4 - 0.2])
@@ -174,12 +186,6 @@ def test_rounds_go_by_seed_where_groups_differ_in_length(tmp_path, monkeypatch):
     assert asked == [long[0].name, short[0].name, long[1].name, long[2].name]
 
 
-def _by_seed(study, trials, start):
-    """`run_by_seed` with another way to run a trial."""
-    finished = {run.path.name: run for run in study.run(trials, start=start)}
-    return {"HFS": [finished[t.name] for t in trials if t.name in finished]}
-
-
 def test_a_diverged_run_stays_in_the_record_and_is_not_tried_again(tmp_path):
     arguments = ["--quick", f"--workdir={tmp_path / 'first'}", f"--results={tmp_path}"]
     study = dataclasses.replace(
@@ -196,14 +202,15 @@ def test_a_diverged_run_stays_in_the_record_and_is_not_tried_again(tmp_path):
             return status
         return common.run_here(folder, pictures, stop)
 
-    groups = _by_seed(study, [sound, broken], start)
+    groups = study.run_by_seed({"HFS": [sound, broken]}, start)
     assert [run.config.seed for run in groups["HFS"]] == [3]
     shutil.rmtree(study.workdir)
     again = dataclasses.replace(study, diverged={})
-    groups = _by_seed(again, [sound, broken], start)
+    groups = again.run_by_seed({"HFS": [sound, broken]}, start)
     assert len(started) == 2
     path = again.write({"question": "?"}, [summarise("HFS", groups["HFS"])], {})
-    assert json.loads(path.read_text())["diverged"] == {broken.name: {"seed": 4}}
+    diverged = json.loads(path.read_text())["diverged"]
+    assert diverged == {broken.name: {"seed": 4, "label": "HFS"}}
 
 
 def _keeping(tmp_path, *further):

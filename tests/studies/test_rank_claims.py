@@ -82,6 +82,18 @@ def test_runs_of_other_seeds_decide_nothing():
     assert {claim.seeds for claim in load_rank_claims()} == {(0, 1, 2, 3, 4)}
 
 
+def test_runs_of_another_budget_or_without_a_score_decide_nothing():
+    x = np.arange(20.0)
+    frozen = dataclasses.replace(CLAIM, steps=20_000)
+    config = {"steps": 20_000, "select": "last"}
+    found = [{**group, "config": config} for group in groups(x, -x)]
+    assert judge_ranks([frozen], found)[0]["verdict"] == "confirmed"
+    found[0]["runs"][3]["scores"]["mig/mig"] = None
+    assert judge_ranks([frozen], found)[0]["runs"] == 19
+    found[0]["config"] = {**config, "steps": 3_000}
+    assert judge_ranks([frozen], found) == []
+
+
 def test_correlation_is_scipys_and_equal_scores_have_no_interval():
     rng = np.random.default_rng(2)
     x, y = rng.normal(size=(2, 12))

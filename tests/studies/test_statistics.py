@@ -1,5 +1,8 @@
 """Aggregates of runs against SciPy's and against cases that are known."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -98,3 +101,38 @@ def test_bootstrap_is_repeatable():
     first = stratified_bootstrap(interquartile_mean, [scores], seed=7)
     assert first == stratified_bootstrap(interquartile_mean, [scores], seed=7)
     assert first[0] < interquartile_mean(scores) < first[1]
+
+
+def test_ends_of_five_runs_each_are_those_of_all_resamples():
+    """Every resample with its probability instead of draws."""
+    ours, theirs = [0.3, 0.5, 0.55, 0.7, 0.9], [0.2, 0.4, 0.45, 0.6, 0.8]
+    draws = list(itertools.combinations_with_replacement(range(5), 5))
+    weights = [
+        math.factorial(5)
+        / math.prod(math.factorial(draw.count(i)) for i in range(5))
+        / 5**5
+        for draw in draws
+    ]
+    above = np.greater.outer(ours, theirs)
+    values, masses = [], []
+    for one, p in zip(draws, weights, strict=True):
+        for other, q in zip(draws, weights, strict=True):
+            values.append(above[np.ix_(one, other)].mean())
+            masses.append(p * q)
+    order = np.argsort(values)
+    total = np.cumsum(np.array(masses)[order])
+    low, high = np.array(values)[order][np.searchsorted(total, [0.025, 0.975])]
+    found = stratified_bootstrap(probability_of_improvement, [ours, theirs])
+    assert found == pytest.approx((low, high))
+
+
+def test_fewer_resamples_are_the_first_of_more():
+    seen = []
+    for count in (10, 30):
+        stratified_bootstrap(
+            lambda x, y: seen.append((x, y)) or np.zeros(len(x)),
+            [[1.0, 2.0, 3.0], [4.0, 5.0]],
+            num_resamples=count,
+        )
+    for few, many in zip(*seen, strict=True):
+        np.testing.assert_array_equal(few, many[:10])

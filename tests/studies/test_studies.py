@@ -1,5 +1,6 @@
 """Each study, tiny: its record, its pictures, and that a second start only reads."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -449,6 +450,24 @@ def test_all_rows_have_one_budget(regime):
                 assert config.hyperparameters[entry.key] == value
 
 
+def test_gans_of_the_long_regime_see_as_many_images():
+    images = set()
+    for entry in ENTRIES:
+        settings = leaderboard.final_settings(entry, LONG)
+        # The factor models take a batch for each of their two networks.
+        halves = 2 if entry.label in ("FactorVAE", "FactorQVAE") else 1
+        images.add(settings["steps"] * settings["batch_size"] // halves)
+    assert images == {768_000}
+
+
+def test_factor_models_of_dsprites_train_all_networks_at_one_rate(tmp_path):
+    planned = dsprites.plan(tmp_path / "dsprites.npz")
+    for label in ("FactorVAE", "FactorDVAE", "FactorDVAE, weight 10"):
+        (weights, *_) = (trial.config.hyperparameters for trial in planned[label])
+        rates = weights["learning_rate"], weights["discriminator_learning_rate"]
+        assert rates == (1e-3, 1e-3)
+
+
 def test_rows_of_claims_have_five_seeds_and_others_three():
     seeds = {
         entry.label: leaderboard.seeds_of(entry, LONG.claims, LONG.seeds)
@@ -532,21 +551,25 @@ def test_the_peers_network_is_our_network():
     np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_choices_on_record_hold_for_the_same_candidates_only(tmp_path):
+def test_choices_on_record_hold_for_the_same_row_only(tmp_path, monkeypatch):
+    same = Entry("A", "ae", "weight_decay", (0.0, 0.1))
+    monkeypatch.setattr(leaderboard, "SHORT_ENTRIES", (same,))
     tried = [{"value": value} for value in (0.0, 0.1)]
     row = {"key": "weight_decay", "chosen": 0.1, "candidates": tried}
     record = tmp_path / "leaderboard_short.json"
     record.write_text(json.dumps({"findings": {"tuning": {"A": row, "B": row}}}))
-    same = Entry("A", "ae", "weight_decay", (0.0, 0.1))
+    renamed = dataclasses.replace(same, label="A, four values")
     others = [
         Entry("A", "ae", "weight_decay", (0.0, 0.2)),
         Entry("A", "ae", "learning_rate", (0.0, 0.1)),
-        Entry("A", "qlae", "weight_decay", (0.0, 0.1), {"num_values": 10}),
-        Entry("C", "ae", "weight_decay", (0.0, 0.1)),
+        Entry("A", "ae", "weight_decay", (0.0, 0.1), {"num_values": 10}),
+        Entry("A", "qlae", "weight_decay", (0.0, 0.1)),
+        Entry("A", "ae", "weight_decay", (0.0, 0.1), shares="B"),
     ]
-    found = leaderboard.recorded_choices(record, [same])
-    assert found["A"]["chosen"] == 0.1
-    assert found["A"]["record"] == "leaderboard_short"
+    for entry in (same, renamed):
+        found = leaderboard.recorded_choices(record, [entry])
+        assert found[entry.label]["chosen"] == 0.1
+        assert found[entry.label]["record"] == "leaderboard_short"
     for other in others:
         assert leaderboard.recorded_choices(record, [other]) == {}
     assert leaderboard.recorded_choices(tmp_path / "none.json", [same]) == {}

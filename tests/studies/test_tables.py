@@ -147,15 +147,24 @@ def test_the_overview_has_every_claim():
             for value in modularity
         ]
         runs = [{"seed": seed, "scores": score} for seed, score in enumerate(scores)]
-        means = {"infomec/modularity": {}}
-        return {"label": label, "runs": runs, "scores": means}
+        config = {"steps": 12_000, "select": "last"}
+        return {"label": label, "runs": runs, "scores": {}, "config": config}
 
     ten = group("QLAE, ten values", [0.8, 0.9, 0.8, 0.9, 0.8])
     groups = [group("AE", [0.4, 0.5, 0.5, 0.4, 0.4]), ten]
-    text = tables.claims_overview({"leaderboard": {"groups": groups}})
+    diverged = {"run": {"seed": 0, "label": "Cliff"}}
+    record = {"groups": groups, "diverged": diverged}
+    text = tables.claims_overview({"leaderboard": record})
     lines = text.splitlines()
-    others = len(load_claims()) - 1 + len(load_rank_claims())
-    assert lines[2].endswith(f"{others} not run, 1 confirmed.")
+    lost = sum("Cliff" in (c.first, c.second) for c in load_claims("leaderboard"))
+    others = len(load_claims()) - 1 - lost + len(load_rank_claims())
+    counts = f"{others} not run, {lost} undecided, 1 confirmed."
+    assert counts in lines[2]
+    # t = 12.65 with 4 degrees of freedom: p = 0.0002.
+    assert "1 of the 1 confirmed differences are not 0" in lines[2]
+    assert "QLAE, ten values above AE (modularity)" in lines[2]
+    (line,) = (x for x in lines if "Cliff above HFS" in x)
+    assert re.search(r"\| undecided \(all runs diverged: Cliff\) +\|$", line)
     (line,) = (x for x in lines if "QLAE, ten values above AE" in x and "0.36" in x)
     # Differences 0.4, 0.4, 0.3, 0.5, 0.4: standard error 0.0316, t(4) = 2.776.
     assert re.search(r"\| \+0.40 ± 0.09 +\| confirmed +\|", line)
@@ -170,7 +179,8 @@ def test_the_overview_has_every_rank_claim():
         {"seed": seed, "scores": dict(zip(names, pair, strict=True))}
         for seed, pair in enumerate(scores)
     ]
-    group = {"label": "D-VAE", "runs": runs, "scores": {}}
+    config = {"steps": 20_000, "select": "last"}
+    group = {"label": "D-VAE", "runs": runs, "scores": {}, "config": config}
     text = tables.claims_overview({"dsprites": {"groups": [group]}})
     (line,) = (x for x in text.splitlines() if "most vital for MIG" in x)
     # Ranks 4, 5, 3, 2, 1: correlation -0.9; atanh and 1.96 sqrt(1.405 / 2).
@@ -211,3 +221,12 @@ def test_pooled_claims_pair_all_seeds():
     # Differences 0.4, 0.4, 0.2, 0.2: mean 0.3, standard error 0.0577, t(3) = 3.182.
     assert "+0.30 ± 0.18" in text
     assert "VQ-VAE" not in text  # only one of the records has it
+
+
+def test_an_undecided_claim_says_on_which_side_more_seeds_would_fall():
+    def verdict(difference):
+        claim = {"verdict": "undecided", "missed": [], "seeds_to_decide": 9}
+        return tables._verdict({**claim, "difference": difference, "least": 0.02})
+
+    assert verdict(0.05) == "undecided (about 9 seeds, for it)"
+    assert verdict(0.01) == "undecided (about 9 seeds, against it)"
