@@ -8,6 +8,7 @@ import itertools
 import logging
 import os
 import platform
+import re
 import shutil
 import threading
 import time
@@ -477,7 +478,7 @@ def summarise(
         {
             "seed": run.config.seed,
             "scores": {**run.metrics["scores"], **more},
-            "processor": RunDirectory(run.path).processor(),
+            "processor": ", then ".join(_seen(run, "processor")) or None,
             **read_spent(run.path),
         }
         for run, more in zip(runs, further, strict=True)
@@ -491,8 +492,33 @@ def summarise(
         "config": config,
         "runs": rows,
         "scores": {n: spread([row["scores"].get(n) for row in rows]) for n in names},
-        "code": sorted({str(run.metrics["provenance"]["code"]) for run in runs}),
+        "notes": _notes(runs),
+        "code": sorted({version for run in runs for version in _versions(run)}),
     }
+
+
+def _seen(run: FinishedRun, name: str) -> list[str]:
+    return RunDirectory(run.path).conditions_seen(name)
+
+
+def _versions(run: FinishedRun) -> set[str]:
+    """Versions of the code that trained a run and that scored it."""
+    return {*_seen(run, "code"), str(run.metrics["provenance"]["code"])}
+
+
+def _notes(runs: Sequence[FinishedRun]) -> dict[str, str]:
+    """What InfoMEC says of the scores of runs; of notes alike, the largest figures."""
+    found = {
+        re.sub(r"\d[\d.]*", "#", note): note
+        for note in sorted(
+            note
+            for run in runs
+            for note in run.metrics.get("results", {})
+            .get("infomec", {})
+            .get("notes", [])
+        )
+    }
+    return {"infomec": "; ".join(found.values())} if found else {}
 
 
 def spread(values: Sequence[float | None]) -> dict[str, Any]:

@@ -14,9 +14,9 @@ does so is a claim of the paper, and frozen too.
 CPU-sized: 32x32 images, the papers' encoder (kernels 4, 4, 2, 2) and decoder with half
 of their channels, discriminators of 3 x 256 units, and 20,000 steps of 64 images with a
 learning rate of 1e-3 for all networks, discriminators too, instead of 300,000 with
-1e-4. Both factor methods permute latents within the one batch. Scores and latents of finished runs are kept, so
-that the study goes on from a fresh clone; `--finished` trains nothing and writes the
-record of what is there.
+1e-4. Both factor methods permute latents within the one batch. Scores and latents of
+finished runs are kept, so that the study goes on from a fresh clone; `--finished`
+trains nothing and writes the record of what is there.
 """
 
 import argparse

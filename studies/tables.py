@@ -20,6 +20,7 @@ from studies.claims import Claim, holm, judge, load_claims
 from studies.common import ROOT, as_text, score_table
 from studies.leaderboard import COLUMNS, LONG, SHORT, Regime, by_modularity, table
 from studies.rank_claims import judge_ranks, load_rank_claims
+from studies.row_settings import settings_table
 from studies.self_sizing import sizing_table
 from studies.vector_quantizers import vector_table
 
@@ -49,6 +50,10 @@ _README = {
     for score, heading in COLUMNS.items()
     if score not in ("dci/completeness", "dci/informativeness")
 }
+_NOT_FROZEN = (
+    "Exploratory: these claims were not frozen before the runs, and settings were "
+    "changed after some of these seeds had been seen."
+)
 # What stands between these lines of README is written by this module.
 _WRITTEN = re.compile(
     r"(?<=<!-- python -m studies.tables -->\n\n).*?(?=\n\n<!-- end of the table -->)",
@@ -193,21 +198,39 @@ def leaderboard_table(record: Record, regime: Regime) -> str:
         [
             label,
             row["key"],
-            ", ".join(
-                f"{c['value']:g}: {c['infomec/modularity']:.2f}"
-                for c in row["candidates"]
-            ),
+            ", ".join(_candidate(tried) for tried in row["candidates"]),
             f"{row['chosen']:g}",
         ]
         for label, row in record["findings"]["tuning"].items()
     ]
     parts = [
         table(groups),
+        *_score_notes(record["groups"]),
+        *([] if regime is LONG else [_NOT_FROZEN]),
         claims_table(judge(regime.claims, groups)),
-        "Key weights, chosen on a seed of their own (candidate: InfoM):",
+        settings_table(record["groups"]),
+        "Key weights, chosen on a seed of their own. A candidate's InfoM, and its PSNR "
+        "in dB: those below 18 dB were chosen by PSNR.",
         format_table(["method", "weight", "tried", "chosen"], tuned),
     ]
     return "\n\n".join(parts)
+
+
+def _score_notes(groups: Sequence[Record]) -> list[str]:
+    """What InfoMEC itself says of the rows' scores."""
+    notes = [
+        f"{group['label']}: {group['notes']['infomec']}"
+        for group in groups
+        if group.get("notes")
+    ]
+    return [f"Notes of the scores (largest figures). {'. '.join(notes)}."] * bool(notes)
+
+
+def _candidate(tried: Record) -> str:
+    """Value, InfoM and PSNR of a candidate; a GAN may have no PSNR."""
+    text = f"{tried['value']:g}: {tried['infomec/modularity']:.2f}"
+    quality = tried["psnr/psnr"]
+    return text if quality is None else f"{text} ({quality:.1f})"
 
 
 def second_dataset_table(record: Record) -> str:

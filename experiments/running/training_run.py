@@ -47,6 +47,7 @@ from experiments.storage.conditions import (
 )
 from experiments.storage.files import read_json, write_json
 from experiments.storage.patience import Patience
+from experiments.storage.provenance import code_version
 from experiments.storage.run_directory import RunDirectory
 from models import LatentModel
 from qlayers.callbacks import StopOnNonFinite
@@ -92,6 +93,7 @@ class TrainingRun:
             `"finished"`, `"nothing to do"`, `"stopped"` after SIGTERM, `"interrupted"`
             after Ctrl-C, or `"diverged"` if the loss was no longer finite.
         """
+        code_version()  # the one that runs, whatever is checked out by its end
         configure_tensorflow(self.config)
         strategy = make_strategy(self.config.strategy)
         check_replicas(self.config, strategy)

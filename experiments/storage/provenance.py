@@ -1,5 +1,6 @@
 """What produced a result: versions of the code, the packages and the machine."""
 
+import functools
 import platform
 import subprocess
 import sys
@@ -39,8 +40,13 @@ def provenance() -> dict[str, Any]:
     }
 
 
+@functools.cache
 def code_version(root: Path = _ROOT) -> str | None:
-    """What `git describe` says of the checkout; None without git."""
+    """What `git describe` says of the checkout; None without git.
+
+    Asked once a process: the code that runs is that of its start, and the checkout may
+    move on during a long run.
+    """
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--tags"]
     try:
         result = subprocess.run(

@@ -84,9 +84,19 @@ class RunDirectory(FolderLock):
             write_json(self.config_file, {**record, **config.to_dict()})
         return known
 
-    def processor(self) -> str | None:
-        """The processor that the run was started on; None where nobody noted it."""
-        return read_record(self.config_file).get("provenance", {}).get("processor")
+    def conditions_seen(self, name: str) -> list[str]:
+        """What a condition of the run was, in order: at its start and after changes.
+
+        Args:
+            name: `"code"`, `"processor"` or another that `storage.conditions` notes.
+
+        Returns:
+            Each value once; none where nobody noted it.
+        """
+        record = read_record(self.config_file)
+        starts = [record.get("provenance", {}), *record.get("continued", [])]
+        found = [start.get(name) for start in starts]
+        return list(dict.fromkeys(str(value) for value in found if value))
 
     def has_seen(self, fingerprint: str | None) -> bool:
         """Whether the run was started with these data, as far as it says.

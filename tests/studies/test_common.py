@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from experiments.reporting.summary import FinishedRun
 from experiments.settings.processor import processor
 from experiments.sweeps.plan import plan_sweep
 from studies import common
@@ -184,6 +185,26 @@ def test_rounds_go_by_seed_where_groups_differ_in_length(tmp_path, monkeypatch):
     monkeypatch.setattr(Study, "run", note)
     study.run_by_seed({"long": long, "short": short})
     assert asked == [long[0].name, short[0].name, long[1].name, long[2].name]
+
+
+def test_a_group_has_the_largest_of_notes_alike_and_all_versions(tmp_path):
+    runs = []
+    for seed, (percent, code) in enumerate([("0.12", "b"), ("0.26", "c")]):
+        notes = {"infomec": {"notes": [f"too high by {percent}"]}, "sap": {}}
+        metrics = {"scores": {}, "results": notes, "provenance": {"code": code}}
+        record = {
+            "provenance": {"code": "a", "processor": "X"},
+            "continued": [{"step": 5, "code": "a-dirty", "processor": "Y"}],
+        }
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps(record if seed else {}))
+        config = plan_sweep(["hfs"], ["grid2d"], [seed], settings=TINY)[0].config
+        runs.append(FinishedRun(folder, config, metrics))
+    group = summarise("HFS", runs)
+    assert group["notes"] == {"infomec": "too high by 0.26"}
+    assert group["code"] == ["a", "a-dirty", "b", "c"]
+    assert [row["processor"] for row in group["runs"]] == [None, "X, then Y"]
 
 
 def test_a_diverged_run_stays_in_the_record_and_is_not_tried_again(tmp_path):

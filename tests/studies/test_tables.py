@@ -9,6 +9,7 @@ from studies import tables
 from studies.claims import load_claims
 from studies.common import score_table
 from studies.rank_claims import load_rank_claims
+from studies.row_settings import settings_table
 
 RECORDS = {path.stem: path for path in tables.RESULTS.glob("*.json")}
 
@@ -221,6 +222,37 @@ def test_pooled_claims_pair_all_seeds():
     # Differences 0.4, 0.4, 0.2, 0.2: mean 0.3, standard error 0.0577, t(3) = 3.182.
     assert "+0.30 ± 0.18" in text
     assert "VQ-VAE" not in text  # only one of the records has it
+
+
+def _group(label, notes=None, **hyperparameters):
+    config = {"method": label, "batch_size": 64, "hyperparameters": hyperparameters}
+    return {"label": label, "config": config, "notes": notes or {}}
+
+
+def test_settings_of_rows_are_told_apart():
+    rate = {"initial_learning_rate": 1e-3, "alpha": 0.01}
+    schedule = {"class_name": "CosineDecay", "config": rate}
+    groups = [
+        _group("A", learning_rate=1e-3, beta_2=0.99),
+        _group("B", learning_rate=1e-3, beta_2=0.99, beta=4.0),
+        _group("C", learning_rate=schedule, beta_2=0.99),
+    ]
+    groups[0]["config"]["batch_size"] = 128
+    text, _, _, _, *rows = settings_table(groups).splitlines()
+    assert text.startswith("Most rows have batch_size 64, learning_rate 0.001;")
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    assert cells == [
+        ["A", "batch_size 128", ""],
+        ["B", "as most", "beta 4"],
+        ["C", "learning_rate CosineDecay(0.001 to 1e-05)", ""],
+    ]
+
+
+def test_notes_of_scores_name_their_row():
+    groups = [_group("A"), _group("B", notes={"infomec": "too high"})]
+    (text,) = tables._score_notes(groups)
+    assert text == "Notes of the scores (largest figures). B: too high."
+    assert tables._score_notes(groups[:1]) == []
 
 
 def test_an_undecided_claim_says_on_which_side_more_seeds_would_fall():
