@@ -29,14 +29,9 @@ import numpy as np
 
 from experiments.sweeps.plan import Trial, plan_sweep
 from studies.claims import frozen_seeds, judge, load_claims
-from studies.common import (
-    QUICK,
-    Study,
-    paired_difference,
-    run_here,
-    score_table,
-    summarise,
-)
+from studies.study import Study
+from studies.summaries import paired_difference, score_table, summarise
+from studies.trials import QUICK, run_here
 
 SEEDS = frozen_seeds("balls")
 PAPER = {

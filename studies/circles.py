@@ -30,16 +30,11 @@ import numpy as np
 from experiments.reporting.summary import FinishedRun
 from experiments.sweeps.plan import Trial
 from studies.claims import frozen_seeds, judge, load_claims
-from studies.common import (
-    QUICK,
-    Study,
-    as_text,
-    encode,
-    new_figure,
-    paired_difference,
-    plan_methods,
-    summarise,
-)
+from studies.figures import new_figure
+from studies.run_latents import encode
+from studies.study import Study
+from studies.summaries import as_text, paired_difference, summarise
+from studies.trials import QUICK, plan_methods
 
 METHODS = {"beta_vae": "Gaussian VAE", "d_vae": "D-VAE"}
 SEEDS = frozen_seeds("circles")

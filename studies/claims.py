@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from scipy import stats
 
-from studies.common import LEVEL, ROOT, paired_difference, spread
 from studies.statistics import probability_of_improvement, stratified_bootstrap
+from studies.study import ROOT
+from studies.summaries import LEVEL, paired_difference, spread
 
 FILE = ROOT / "studies" / "claims.json"
 Verdict = Literal["confirmed", "contradicted", "undecided"]
@@ -105,7 +106,7 @@ def has_budget(group: Mapping[str, Any], steps: int | None) -> bool:
     """Whether the runs of a group are of the frozen budget, scored at its end.
 
     Args:
-        group: Runs as `studies.common.summarise` makes them.
+        group: Runs as `studies.summaries.summarise` makes them.
         steps: Their frozen steps; None: any.
     """
     if steps is None:
@@ -137,7 +138,7 @@ def judge(
 
     Args:
         claims: The claims.
-        groups: Groups of runs by label, as `studies.common.summarise` makes them.
+        groups: Groups of runs by label, as `studies.summaries.summarise` makes them.
 
     Returns:
         Claim, difference, interval, how likely a run of the first row is ahead of one
@@ -202,7 +203,7 @@ def p_value(gap: Mapping[str, Any]) -> float | None:
     """Of a paired t-test that asks whether a difference is 0; None with one seed.
 
     Args:
-        gap: What `studies.common.paired_difference` found.
+        gap: What `studies.summaries.paired_difference` found.
     """
     if not gap["standard_error"]:
         return None

@@ -41,16 +41,11 @@ from experiments.storage.files import read_json, write_json
 from experiments.storage.run_directory import RunDirectory
 from experiments.sweeps.plan import Trial, plan_sweep
 from studies.claims import frozen_seeds, judge, load_claims
-from studies.common import (
-    QUICK,
-    Study,
-    encode,
-    new_figure,
-    paired_difference,
-    renamed,
-    run_here,
-    summarise,
-)
+from studies.figures import new_figure
+from studies.run_latents import encode
+from studies.study import Study
+from studies.summaries import paired_difference, summarise
+from studies.trials import QUICK, renamed, run_here
 
 SEEDS = frozen_seeds("cliff_synthetic")
 PAPER = {

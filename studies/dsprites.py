@@ -30,22 +30,13 @@ from experiments.reporting.summary import FinishedRun
 from experiments.running.agreement import agreement
 from experiments.sweeps.plan import Trial
 from studies.claims import frozen_seeds, judge, load_claims
-from studies.common import (
-    QUICK,
-    ROOT,
-    Study,
-    StudySkippedError,
-    as_text,
-    new_figure,
-    plan_methods,
-    renamed,
-    run_apart,
-    run_here,
-    summarise,
-)
+from studies.figures import new_figure
 from studies.rank_claims import judge_ranks, load_rank_claims, rank_correlation
 from studies.run_latents import FILE as LATENTS
 from studies.run_latents import read_latents, run_and_encode
+from studies.study import ROOT, Study, StudySkippedError
+from studies.summaries import as_text, summarise
+from studies.trials import QUICK, plan_methods, renamed, run_apart, run_here
 
 FILE = Path("..", "shared", "data", "dsprites", "dsprites_downsampled.npz")
 PREPARED = Path("runs", "studies", "tfds")

@@ -41,10 +41,12 @@ from experiments.settings.recipes_cpu import CPU_PSNR_THRESHOLDS
 from experiments.storage.files import read_json
 from experiments.sweeps.plan import Trial, plan_sweep
 from studies.claims import Claim, frozen_seeds, judge, load_claims
-from studies.common import Study, renamed, score_table, summarise
 from studies.leaderboard_entries import ENTRIES, SHORT_ENTRIES, Entry
 from studies.leaderboard_pictures import draw_matrices, draw_scores
 from studies.statistics import interquartile_mean, stratified_bootstrap
+from studies.study import Study
+from studies.summaries import score_table, summarise
+from studies.trials import renamed
 
 DATASET = "mini_shapes3d"
 TUNING_STEPS = 1_500

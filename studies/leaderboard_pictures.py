@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from experiments.reporting.summary import FinishedRun
 from experiments.settings.scores import COLUMNS
-from studies.common import Study, new_figure
+from studies.figures import new_figure
+from studies.study import Study
 
 MODULARITY = "infomec/modularity"
 SHOWN = (MODULARITY, "infomec/compactness", "infomec/explicitness", "psnr/psnr")
@@ -21,7 +22,7 @@ def draw_scores(study: Study, groups: Mapping[str, Mapping[str, Any]]) -> None:
 
     Args:
         study: The study.
-        groups: Rows by label, as `studies.common.summarise` makes them.
+        groups: Rows by label, as `studies.summaries.summarise` makes them.
     """
     figure, (axes,) = new_figure(1, len(SHOWN), 3.2)
     figure.set_figheight(0.28 * len(groups) + 1)

@@ -30,7 +30,10 @@ import numpy as np
 
 from experiments.reporting.summary import FinishedRun
 from experiments.sweeps.plan import plan_sweep
-from studies.common import QUICK, Study, as_text, encode, summarise
+from studies.run_latents import encode
+from studies.study import Study
+from studies.summaries import as_text, summarise
+from studies.trials import QUICK
 
 DIRECTIONS = (2, 3, 4, 6, 8)
 SEEDS = (0, 1, 2)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from studies.claims import FILE, Verdict, frozen_steps, has_budget, is_number
-from studies.common import LEVEL
+from studies.summaries import LEVEL
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def judge_ranks(
 
     Args:
         claims: The claims.
-        groups: Groups of runs, as `studies.common.summarise` makes them.
+        groups: Groups of runs, as `studies.summaries.summarise` makes them.
 
     Returns:
         Claim, correlation, interval, number of runs and verdict.

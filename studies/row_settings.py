@@ -15,7 +15,7 @@ def settings_table(groups: Sequence[Mapping[str, Any]]) -> str:
     """The settings that most rows share, and those of each row that are others.
 
     Args:
-        groups: Groups of runs, as `studies.common.summarise` makes them.
+        groups: Groups of runs, as `studies.summaries.summarise` makes them.
 
     Returns:
         A sentence and a table; a row that has the shared settings alone says so.

@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from experiments.reporting.summary import FinishedRun
 from experiments.running.agreement import Representation, encode_run
-from studies.common import ROOT, run_apart
+from studies.study import ROOT
+from studies.trials import run_apart
 
 FILE = "latents.npz"
 
@@ -48,6 +50,26 @@ def read_latents(run: Path) -> Representation:
         return Representation(arrays["latents"], active)
 
 
+def encode(run: FinishedRun, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sources, images and noise-free latents of a run's evaluation set.
+
+    Args:
+        run: A finished run.
+        size: Number of images.
+    """
+    import keras
+
+    import qlayers  # noqa: F401, registers the layers
+    from experiments.running.setup import load_dataset
+
+    dataset = load_dataset(run.config)
+    sources, images = dataset.evaluation_set(size)
+    encoder = keras.models.load_model(run.path / "encoder.keras")
+    batches = np.array_split(images, max(1, len(images) // 500))
+    latents = [keras.ops.convert_to_numpy(encoder(batch)) for batch in batches]
+    return sources, images, np.concatenate(latents)
+
+
 def run_and_encode(
     folder: Path,
     pictures: bool = False,
@@ -60,7 +82,7 @@ def run_and_encode(
         folder: The trial's folder, with its config.
         pictures: Whether it writes TensorBoard files and pictures.
         stop: Ends the trial when it is set.
-        run: `studies.common.run_apart` or `run_here`.
+        run: `studies.trials.run_apart` or `run_here`.
     """
     status = run(folder, pictures=pictures, stop=stop)
     if status["state"] == "finished" and run is run_apart:

@@ -32,18 +32,11 @@ import numpy as np
 from experiments.reporting.summary import FinishedRun, format_table
 from experiments.storage.step_table import StepTable
 from experiments.sweeps.plan import Trial, plan_sweep
-from studies.common import (
-    QUICK,
-    Study,
-    StudySkippedError,
-    as_text,
-    new_figure,
-    paired_difference,
-    renamed,
-    spread,
-    summarise,
-)
 from studies.dsprites import PREPARED, find_file
+from studies.figures import new_figure
+from studies.study import Study, StudySkippedError
+from studies.summaries import as_text, paired_difference, spread, summarise
+from studies.trials import QUICK, renamed
 
 DATASETS = ("mini_shapes3d", "dsprites")
 CANDIDATES = (4, 6, 10, 16)

@@ -25,7 +25,7 @@ from experiments.running.setup import build_model, load_dataset
 from experiments.storage.files import read_json, write_json
 from experiments.storage.run_directory import RunDirectory
 from models.latent_model import LatentModel
-from studies.common import ROOT
+from studies.study import ROOT
 
 _PREFIX = "final-"
 _LISTED = ("bytes", "checksum", "precision")

@@ -17,11 +17,12 @@ from typing import Any
 
 from experiments.reporting.summary import format_table
 from studies.claims import Claim, holm, judge, load_claims
-from studies.common import ROOT, as_text, score_table
 from studies.leaderboard import COLUMNS, LONG, SHORT, Regime, by_modularity, table
 from studies.rank_claims import judge_ranks, load_rank_claims
 from studies.row_settings import settings_table
 from studies.self_sizing import sizing_table
+from studies.study import ROOT
+from studies.summaries import as_text, score_table
 from studies.vector_quantizers import vector_table
 
 RESULTS = ROOT / "studies" / "results"

@@ -28,7 +28,8 @@ import numpy as np
 from experiments.reporting.summary import format_table
 from experiments.storage.files import read_json, write_json
 from experiments.storage.provenance import provenance
-from studies.common import Study, StudySkippedError, paired_difference, spread
+from studies.study import Study, StudySkippedError
+from studies.summaries import paired_difference, spread
 
 SEEDS = tuple(range(5))
 SETTINGS: dict[str, Any] = {

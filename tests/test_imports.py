@@ -94,7 +94,7 @@ def test_every_folder_of_experiments_is_a_room():
         ("qlayers.losses", "import models"),
         ("qlayers.losses", "def f():\n    from experiments.settings import config"),
         ("models.build", "from experiments import settings"),
-        ("models.build", "from studies.common import ROOT"),
+        ("models.build", "from studies.study import ROOT"),
         ("experiments.settings.config", "from experiments.storage import files"),
         ("experiments.storage.files", "from ..running import setup"),
         ("experiments.running.setup", "from experiments.sweeps.plan import Trial"),
@@ -102,7 +102,7 @@ def test_every_folder_of_experiments_is_a_room():
         ("experiments.reporting.page", "from experiments.running import board"),
         ("experiments.sweeps.plan", "from experiments.sweep import main"),
         ("experiments.sweep", "from experiments import train"),
-        ("experiments.sweep", "from studies import common"),
+        ("experiments.sweep", "from studies import study"),
     ],
 )
 def test_a_wrong_import_is_found(module, source):

@@ -20,8 +20,8 @@ from studies.claims import (
     seeds_to_decide,
     verdict,
 )
-from studies.common import spread
 from studies.leaderboard_entries import ENTRIES
+from studies.summaries import spread
 
 SCORE = "infomec/modularity"
 

@@ -7,7 +7,7 @@ import pytest
 import models
 from experiments.storage.run_directory import RunDirectory
 from studies import pretrained
-from studies.common import ROOT
+from studies.study import ROOT
 
 
 @pytest.mark.slow

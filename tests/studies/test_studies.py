@@ -15,19 +15,19 @@ from studies import (
     claims,
     cliff_optimum,
     cliff_synthetic,
-    common,
     dsprites,
     leaderboard,
     leaderboard_confirmation,
     leaderboard_pictures,
     penalty_noise,
     second_dataset,
+    study,
     vector_quantizers,
 )
 from studies.claims import load_claims
 from studies.leaderboard import LONG
 from studies.leaderboard_entries import ENTRIES, SHORT_ENTRIES, Entry
-from tests.studies.test_common import check_record
+from tests.studies.test_study import check_record
 
 
 def run_twice(module, folder, monkeypatch, *arguments):
@@ -40,7 +40,7 @@ def run_twice(module, folder, monkeypatch, *arguments):
     def refuse(*given, **named):
         raise AssertionError("trained again")
 
-    monkeypatch.setattr(common, "run_here", refuse)
+    monkeypatch.setattr(study, "run_here", refuse)
     monkeypatch.setattr(module, "run_here", refuse, raising=False)
     module.main(arguments)
     second = json.loads(path.read_text())
@@ -258,7 +258,7 @@ def sub_grid(tmp_path):
 @pytest.mark.slow
 def test_dsprites(tmp_path, monkeypatch, sub_grid):
     monkeypatch.setattr(dsprites, "PREPARED", tmp_path / "prepared")
-    monkeypatch.chdir(common.ROOT)
+    monkeypatch.chdir(study.ROOT)
     record = run_twice(dsprites, tmp_path / "runs", monkeypatch, f"--file={sub_grid}")
     labels = [group["label"] for group in record["groups"]]
     further = [f"FactorDVAE, weight {gamma:g}" for gamma in dsprites.GAMMAS]
@@ -295,7 +295,7 @@ def test_dsprites_has_the_frozen_budget_and_twenty_discrete_runs():
 @pytest.mark.slow
 def test_second_dataset(tmp_path, monkeypatch, sub_grid):
     monkeypatch.setattr(second_dataset, "PREPARED", tmp_path / "prepared")
-    monkeypatch.chdir(common.ROOT)
+    monkeypatch.chdir(study.ROOT)
     folder = tmp_path / "runs"
     record = run_twice(second_dataset, folder, monkeypatch, f"--file={sub_grid}")
     assert [g["label"] for g in record["groups"]] == list(second_dataset.ROWS)
@@ -320,7 +320,7 @@ def test_second_dataset_has_the_leaderboards_settings():
 
 def test_second_dataset_needs_the_leaderboards_record(tmp_path):
     record = tmp_path / "leaderboard.json"
-    with pytest.raises(common.StudySkippedError, match="AE, beta-VAE"):
+    with pytest.raises(study.StudySkippedError, match="AE, beta-VAE"):
         second_dataset.chosen_weights(record)
     rows = {label: {"chosen": 0.5} for label in second_dataset.ROWS}
     record.write_text(json.dumps({"findings": {"tuning": rows}}))

@@ -7,9 +7,9 @@ import pytest
 
 from studies import tables
 from studies.claims import load_claims
-from studies.common import score_table
 from studies.rank_claims import load_rank_claims
 from studies.row_settings import settings_table
+from studies.summaries import score_table
 
 RECORDS = {path.stem: path for path in tables.RESULTS.glob("*.json")}
 

@@ -8,7 +8,7 @@ import pytest
 from experiments.sweeps.plan import plan_sweep
 from models.pretrained import file_checksum
 from studies import store_weights, verify
-from studies.common import Study
+from studies.study import Study
 
 TINY = {"steps": 3, "evaluate_every": 3, "log_every": 1, "evaluation_size": 60}
 TINY |= {"batch_size": 8, "threads": 1, "image_size": 16, "width": 0.125}

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.settings import xla
 from experiments.settings.config import resolve
-from studies.common import ROOT
+from studies.study import ROOT
 
 
 @pytest.fixture

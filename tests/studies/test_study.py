@@ -1,4 +1,4 @@
-"""Intervals, resumption and records of the studies."""
+"""Resumption and records of the studies."""
 
 import dataclasses
 import json
@@ -8,87 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from experiments.reporting.summary import FinishedRun
 from experiments.settings.processor import processor
 from experiments.sweeps.plan import plan_sweep
-from studies import common
-from studies.common import Study, paired_difference, renamed, spread, summarise
+from studies import trials as trials_module
+from studies.study import ROOT, Study
+from studies.summaries import summarise
+from studies.trials import read_spent, renamed, run_apart, run_here
+from tests.studies.test_summaries import TINY, t_interval
 
-RESULTS = sorted((common.ROOT / "studies" / "results").glob("*.json"))
-
-
-def t_interval(values):
-    """SciPy's own interval, half of its width."""
-    if np.ptp(values) == 0:
-        return 0.0  # which SciPy calls NaN
-    low, high = stats.t.interval(
-        0.95, len(values) - 1, loc=np.mean(values), scale=stats.sem(values)
-    )
-    return (high - low) / 2
-
-
-def test_spread_is_scipys_t_interval():
-    values = [0.3, 0.5, 0.45, 0.9]
-    found = spread(values)
-    assert found["mean"] == pytest.approx(np.mean(values))
-    assert found["half_width"] == pytest.approx(t_interval(values))
-    assert found["standard_error"] == pytest.approx(stats.sem(values))
-    assert found["count"] == 4
-
-
-def test_spread_leaves_out_what_is_no_number():
-    assert spread([0.25, None, float("nan"), 0.75]) == spread([0.25, 0.75])
-
-
-def test_spread_of_one_run_has_no_interval():
-    assert spread([0.5]) == {
-        "mean": 0.5,
-        "half_width": None,
-        "standard_error": None,
-        "count": 1,
-    }
-
-
-def group(values):
-    return {
-        "runs": [{"seed": s, "scores": {"a/b": v}} for s, v in enumerate(values)],
-    }
-
-
-def test_paired_difference_is_that_of_a_paired_t_test():
-    first, second = [0.9, 0.8, 0.95, 0.7], [0.5, 0.6, 0.55, 0.45]
-    found = paired_difference(group(first), group(second), "a/b")
-    low, high = stats.ttest_rel(first, second).confidence_interval(0.95)
-    assert found["mean"] == pytest.approx((low + high) / 2)
-    assert found["half_width"] == pytest.approx((high - low) / 2)
-
-
-def test_other_seeds_cannot_be_paired():
-    with pytest.raises(ValueError, match="same seeds"):
-        paired_difference(group([0.1, 0.2]), {"runs": []}, "a/b")
-
-
-def test_runs_without_the_score_are_left_out_of_pairs():
-    first, second = (
-        {"runs": [{"seed": i, "scores": row} for i, row in enumerate(rows)]}
-        for rows in (
-            [{"a": 1.0}, {"a": None}, {"a": 3.0}],
-            [{"a": 0.5}, {"a": 0.0}, {}],
-        )
-    )
-    found = paired_difference(first, second, "a")
-    assert (found["mean"], found["count"]) == (0.5, 1)
-
-
-def test_seeds_of_one_side_are_left_out():
-    found = paired_difference(group([0.1, 0.4, 0.9]), group([0.0, 0.2]), "a/b")
-    assert found == spread([0.1 - 0.0, 0.4 - 0.2])
-
-
-TINY = {"steps": 2, "evaluate_every": 2, "log_every": 1, "evaluation_size": 50}
-TINY |= {"batch_size": 20, "threads": 1, "dataset_options": {"num_images": 50}}
+RESULTS = sorted((ROOT / "studies" / "results").glob("*.json"))
 
 
 @pytest.fixture(scope="module")
@@ -128,13 +57,13 @@ def test_only_what_is_missing_is_run_and_ends_the_same(finished):
 
     def note(folder, pictures, stop):
         started.append(folder)
-        return common.run_here(folder, pictures, stop)
+        return run_here(folder, pictures, stop)
 
-    before = common.read_spent(runs[1].path)["seconds"]
+    before = read_spent(runs[1].path)["seconds"]
     again = study.run(trials, start=note)
     assert started == [runs[1].path]
     assert again[1].metrics["scores"] == runs[1].metrics["scores"]
-    assert common.read_spent(runs[1].path)["seconds"] > before
+    assert read_spent(runs[1].path)["seconds"] > before
 
 
 def test_kept_scores_serve_where_the_runs_are_gone(tmp_path):
@@ -154,7 +83,7 @@ def test_kept_scores_serve_where_the_runs_are_gone(tmp_path):
 
     (kept,) = study.run(trials, start=refuse)
     assert kept.metrics == run.metrics and kept.config == run.config
-    assert common.read_spent(kept.path)["seconds"] > 0
+    assert read_spent(kept.path)["seconds"] > 0
     assert (kept.path / "history.jsonl").read_text() == history
     # A run of the same name with other settings is another run.
     config = dataclasses.replace(trials[0].config, steps=3)
@@ -187,26 +116,6 @@ def test_rounds_go_by_seed_where_groups_differ_in_length(tmp_path, monkeypatch):
     assert asked == [long[0].name, short[0].name, long[1].name, long[2].name]
 
 
-def test_a_group_has_the_largest_of_notes_alike_and_all_versions(tmp_path):
-    runs = []
-    for seed, (percent, code) in enumerate([("0.12", "b"), ("0.26", "c")]):
-        notes = {"infomec": {"notes": [f"too high by {percent}"]}, "sap": {}}
-        metrics = {"scores": {}, "results": notes, "provenance": {"code": code}}
-        record = {
-            "provenance": {"code": "a", "processor": "X"},
-            "continued": [{"step": 5, "code": "a-dirty", "processor": "Y"}],
-        }
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        (folder / "config.json").write_text(json.dumps(record if seed else {}))
-        config = plan_sweep(["hfs"], ["grid2d"], [seed], settings=TINY)[0].config
-        runs.append(FinishedRun(folder, config, metrics))
-    group = summarise("HFS", runs)
-    assert group["notes"] == {"infomec": "too high by 0.26"}
-    assert group["code"] == ["a", "a-dirty", "b", "c"]
-    assert [row["processor"] for row in group["runs"]] == [None, "X, then Y"]
-
-
 def test_a_diverged_run_stays_in_the_record_and_is_not_tried_again(tmp_path):
     arguments = ["--quick", f"--workdir={tmp_path / 'first'}", f"--results={tmp_path}"]
     study = dataclasses.replace(
@@ -221,7 +130,7 @@ def test_a_diverged_run_stays_in_the_record_and_is_not_tried_again(tmp_path):
         if folder.name == broken.name:
             (folder / "status.json").write_text(json.dumps(status))
             return status
-        return common.run_here(folder, pictures, stop)
+        return run_here(folder, pictures, stop)
 
     groups = study.run_by_seed({"HFS": [sound, broken]}, start)
     assert [run.config.seed for run in groups["HFS"]] == [3]
@@ -280,7 +189,7 @@ def test_what_an_interruption_left_unkept_is_kept_at_the_next_start(tmp_path):
     is_first = [True]
 
     def start(folder, pictures, stop):
-        status = common.run_here(folder, pictures, stop)
+        status = run_here(folder, pictures, stop)
         if is_first.pop() if is_first else False:
             raise KeyboardInterrupt
         (folder / "more.txt").write_text(folder.name)
@@ -357,11 +266,11 @@ def test_processor_time_of_a_trial_leaves_out_its_neighbours(tmp_path, monkeypat
             ended = start(command, log, lambda: None)
         return {"state": "finished" if ended.code == 0 else "failed"}
 
-    monkeypatch.setattr(common, "run_trial", run_trial)
+    monkeypatch.setattr(trials_module, "run_trial", run_trial)
     for name in commands:
         (tmp_path / name).mkdir()
     with ThreadPoolExecutor(2) as pool:
         folders = [tmp_path / name for name in commands]
-        busy, idle = pool.map(common.run_apart, folders)
+        busy, idle = pool.map(run_apart, folders)
     assert busy["state"] == idle["state"] == "finished"
     assert busy["cpu_seconds"] >= 0.6 > 0.4 > idle["cpu_seconds"]
