@@ -29,7 +29,7 @@ from experiments.storage.files import read_json
 from experiments.storage.provenance import provenance
 from experiments.sweeps.plan import Trial
 from qlayers.files import write_text
-from studies.leaderboard import LONG, final_settings, plan_entry
+from studies.leaderboard_plan import LONG, final_settings, plan_entry
 from studies.store_weights import trained_model
 from studies.study import Study
 

@@ -16,8 +16,9 @@ from experiments.storage.files import read_json
 from experiments.sweeps.plan import Trial
 from studies.claims import frozen_seeds, judge, load_claims
 from studies.dsprites import PREPARED, add_file, find_file
-from studies.leaderboard import LONG, final_settings, plan_entry, table
+from studies.leaderboard import table
 from studies.leaderboard_pictures import draw_matrices, draw_scores
+from studies.leaderboard_plan import LONG, final_settings, plan_entry
 from studies.study import Study, StudySkippedError
 from studies.summaries import summarise
 

@@ -17,7 +17,8 @@ from typing import Any
 
 from experiments.reporting.summary import format_table
 from studies.claims import Claim, holm, judge, load_claims
-from studies.leaderboard import COLUMNS, LONG, SHORT, Regime, by_modularity, table
+from studies.leaderboard import COLUMNS, by_modularity, table
+from studies.leaderboard_plan import LONG, SHORT, Regime
 from studies.rank_claims import judge_ranks, load_rank_claims
 from studies.row_settings import settings_table
 from studies.self_sizing import sizing_table

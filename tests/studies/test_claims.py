@@ -9,7 +9,6 @@ from studies import (
     circles,
     cliff_synthetic,
     dsprites,
-    leaderboard,
     second_dataset,
 )
 from studies.claims import (
@@ -21,6 +20,7 @@ from studies.claims import (
     verdict,
 )
 from studies.leaderboard_entries import ENTRIES
+from studies.leaderboard_plan import LONG, final_settings
 from studies.summaries import spread
 
 SCORE = "infomec/modularity"
@@ -194,7 +194,7 @@ def test_every_claim_was_frozen_with_the_steps_of_its_studys_plan(tmp_path):
             (frozen.first, frozen.second), frozen.steps, strict=True
         ):
             if frozen.study == "leaderboard":
-                settings = leaderboard.final_settings(entries[label], leaderboard.LONG)
+                settings = final_settings(entries[label], LONG)
                 assert (settings["steps"], settings["select"]) == (steps, "last")
                 continue
             configs = [trial.config for trial in planned[frozen.study][label]]

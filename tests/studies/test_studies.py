@@ -19,14 +19,16 @@ from studies import (
     leaderboard,
     leaderboard_confirmation,
     leaderboard_pictures,
+    leaderboard_plan,
+    leaderboard_tuning,
     penalty_noise,
     second_dataset,
     study,
     vector_quantizers,
 )
 from studies.claims import load_claims
-from studies.leaderboard import LONG
 from studies.leaderboard_entries import ENTRIES, SHORT_ENTRIES, Entry
+from studies.leaderboard_plan import LONG, plan_entry, settings_of
 from tests.studies.test_study import check_record
 
 
@@ -309,8 +311,8 @@ def test_second_dataset_has_the_leaderboards_settings():
     entries = {entry.label: entry for entry in ENTRIES}
     for label, trials in planned.items():
         entry = entries[label]
-        settings = leaderboard.settings_of(entry, LONG.steps, 1.0, "last", False)
-        trial = leaderboard.plan_entry(entry, [0], settings, 0.123, "final")[0]
+        settings = settings_of(entry, LONG.steps, 1.0, "last", False)
+        trial = plan_entry(entry, [0], settings, 0.123, "final")[0]
         ours, theirs = trials[0].config, trial.config
         assert ours.hyperparameters == theirs.hyperparameters
         assert ours.hyperparameters[entry.key] == 0.123
@@ -399,7 +401,7 @@ def test_confirmation_takes_seeds_that_no_choice_has_seen(tmp_path, monkeypatch)
     assert record["study"] == "leaderboard_confirmation"
     seeds = [row["seed"] for row in record["groups"][0]["runs"]]
     assert seeds == list(leaderboard_confirmation.SEEDS[:2])
-    used = {*leaderboard.SHORT.seeds, leaderboard.TUNING_SEED}
+    used = {*leaderboard_plan.SHORT.seeds, leaderboard_tuning.TUNING_SEED}
     assert not used & set(leaderboard_confirmation.SEEDS)
     labels = {entry.label for entry in SHORT_ENTRIES}
     assert set(leaderboard_confirmation.ROWS) <= labels
@@ -409,8 +411,8 @@ def test_ablations_differ_from_their_method_in_one_thing():
     entries = {entry.label: entry for entry in ENTRIES}
 
     def weights(label, value):
-        settings = leaderboard.settings_of(entries[label], 8000, 1.0, "recipe", False)
-        trials = leaderboard.plan_entry(entries[label], [0], settings, value, "final")
+        settings = settings_of(entries[label], 8000, 1.0, "recipe", False)
+        trials = plan_entry(entries[label], [0], settings, value, "final")
         return dict(trials[0].config.hyperparameters)
 
     tripod, qlae = weights("Tripod", 0.01), weights("QLAE, ten values", 0.1)
@@ -428,22 +430,22 @@ def test_ablations_differ_from_their_method_in_one_thing():
 
 def test_factor_qvae_has_the_divergence_weight_of_qvae():
     (entry,) = (e for e in ENTRIES if e.label == "FactorQVAE")
-    settings = leaderboard.settings_of(entry, 10, 1.0, "last", False)
+    settings = settings_of(entry, 10, 1.0, "last", False)
     tuned = {"QVAE": {"key": "kl_weight", "chosen": 0.123}}
-    shared = leaderboard._shared(entry, tuned)
-    trials = leaderboard.plan_entry(entry, [0], settings, 1e-5, "final", shared)
+    shared = leaderboard_tuning.shared_weight(entry, tuned)
+    trials = plan_entry(entry, [0], settings, 1e-5, "final", shared)
     weights = trials[0].config.hyperparameters
     assert (weights["kl_weight"], weights["tc_weight"]) == (0.123, 1e-5)
 
 
-@pytest.mark.parametrize("regime", leaderboard.REGIMES)
+@pytest.mark.parametrize("regime", leaderboard_plan.REGIMES)
 def test_all_rows_have_one_budget(regime):
-    entries = leaderboard.REGIMES[regime].entries
+    entries = leaderboard_plan.REGIMES[regime].entries
     assert len({entry.label for entry in entries}) == len(entries) >= 20
     for entry in entries:
-        settings = leaderboard.settings_of(entry, 8000, 1.0, "recipe", False)
+        settings = settings_of(entry, 8000, 1.0, "recipe", False)
         for value in entry.candidates or (None,):
-            trials = leaderboard.plan_entry(entry, [0], settings, value, "final")
+            trials = plan_entry(entry, [0], settings, value, "final")
             config = trials[0].config
             assert config.steps == (4000 if entry.is_adversarial else 8000)
             if value is not None:
@@ -453,7 +455,7 @@ def test_all_rows_have_one_budget(regime):
 def test_gans_of_the_long_regime_see_as_many_images():
     images = set()
     for entry in ENTRIES:
-        settings = leaderboard.final_settings(entry, LONG)
+        settings = leaderboard_plan.final_settings(entry, LONG)
         # The factor models take a batch for each of their two networks.
         halves = 2 if entry.label in ("FactorVAE", "FactorQVAE") else 1
         images.add(settings["steps"] * settings["batch_size"] // halves)
@@ -470,7 +472,7 @@ def test_factor_models_of_dsprites_train_all_networks_at_one_rate(tmp_path):
 
 def test_rows_of_claims_have_five_seeds_and_others_three():
     seeds = {
-        entry.label: leaderboard.seeds_of(entry, LONG.claims, LONG.seeds)
+        entry.label: leaderboard_plan.seeds_of(entry, LONG.claims, LONG.seeds)
         for entry in ENTRIES
     }
     assert seeds["AE"] == seeds["QLAE, ten values"] == [0, 1, 2, 3, 4]
@@ -491,11 +493,11 @@ def test_tuning_asks_for_reconstructions_first():
         0.1: made_run(0.5, good),
         1.0: made_run(0.9, poor),
     }
-    assert leaderboard.choose(entry, runs, 20.0) == 0.1
+    assert leaderboard_tuning.choose(entry, runs, 20.0) == 0.1
     blurred = {0.0: made_run(0.3, poor), 1.0: made_run(0.9, poor - 5)}
-    assert leaderboard.choose(entry, blurred, 20.0) == 0.0
+    assert leaderboard_tuning.choose(entry, blurred, 20.0) == 0.0
     gan = Entry("Y", "infowgan_gp", "weight_decay", (0.0, 1.0))
-    assert leaderboard.choose(gan, blurred, 20.0) == 1.0
+    assert leaderboard_tuning.choose(gan, blurred, 20.0) == 1.0
 
 
 @pytest.mark.slow
@@ -553,7 +555,7 @@ def test_the_peers_network_is_our_network():
 
 def test_choices_on_record_hold_for_the_same_row_only(tmp_path, monkeypatch):
     same = Entry("A", "ae", "weight_decay", (0.0, 0.1))
-    monkeypatch.setattr(leaderboard, "SHORT_ENTRIES", (same,))
+    monkeypatch.setattr(leaderboard_tuning, "SHORT_ENTRIES", (same,))
     tried = [{"value": value} for value in (0.0, 0.1)]
     row = {"key": "weight_decay", "chosen": 0.1, "candidates": tried}
     record = tmp_path / "leaderboard_short.json"
@@ -567,9 +569,9 @@ def test_choices_on_record_hold_for_the_same_row_only(tmp_path, monkeypatch):
         Entry("A", "ae", "weight_decay", (0.0, 0.1), shares="B"),
     ]
     for entry in (same, renamed):
-        found = leaderboard.recorded_choices(record, [entry])
+        found = leaderboard_tuning.recorded_choices(record, [entry])
         assert found[entry.label]["chosen"] == 0.1
         assert found[entry.label]["record"] == "leaderboard_short"
     for other in others:
-        assert leaderboard.recorded_choices(record, [other]) == {}
-    assert leaderboard.recorded_choices(tmp_path / "none.json", [same]) == {}
+        assert leaderboard_tuning.recorded_choices(record, [other]) == {}
+    assert leaderboard_tuning.recorded_choices(tmp_path / "none.json", [same]) == {}
