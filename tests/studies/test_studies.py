@@ -52,6 +52,15 @@ def run_twice(module, folder, monkeypatch, *arguments):
     return first
 
 
+def check_claims(record):
+    """The rows that the study's claims name are there; tiny runs decide none."""
+    claimed = load_claims(record["study"])
+    named = {label for claim in claimed for label in (claim.first, claim.second)}
+    assert named
+    assert named <= {group["label"] for group in record["groups"]}
+    assert record["findings"]["claims"] == []
+
+
 def is_picture(path):
     """A PNG file with coloured marks, not grey axes alone."""
     with Image.open(path) as image:
@@ -77,9 +86,7 @@ def test_cliff_synthetic(tmp_path, monkeypatch):
     difference = record["findings"]["cliff_minus_ioss/mcc"]["mean"]
     means = [group["scores"]["mcc/mcc"]["mean"] for group in record["groups"]]
     assert difference == pytest.approx(means[0] - means[1])
-    (claim,) = record["findings"]["claims"]
-    assert (claim["id"], claim["seeds"]) == ("cliff-ioss", 2)
-    assert claim["difference"] == pytest.approx(difference)
+    check_claims(record)
     assert is_picture(tmp_path / "cliff_synthetic.png")
     check_preferred(record, groups["Cliff"], tmp_path)
     check_best_of_starts(record, tmp_path)
@@ -273,7 +280,7 @@ def test_dsprites(tmp_path, monkeypatch, sub_grid):
     assert len(steps) == len(batches) == 1  # the same budget for all
     found = record["findings"]["rank_correlations"]
     assert found["straight_through_gap/gap"]["runs"] == found["udr/udr"]["runs"] == 8
-    assert len(record["findings"]["claims"]) == len(load_claims("dsprites"))
+    check_claims(record)
     assert is_picture(tmp_path / "runs" / "dsprites.png")
 
 
@@ -302,7 +309,7 @@ def test_second_dataset(tmp_path, monkeypatch, sub_grid):
     record = run_twice(second_dataset, folder, monkeypatch, f"--file={sub_grid}")
     assert [g["label"] for g in record["groups"]] == list(second_dataset.ROWS)
     assert {g["config"]["dataset"] for g in record["groups"]} == {"dsprites"}
-    assert len(record["findings"]["claims"]) == len(load_claims("second_dataset"))
+    check_claims(record)
 
 
 def test_second_dataset_has_the_leaderboards_settings():
