@@ -8,7 +8,8 @@ on mini_shapes3d; nothing is tuned here. The claims are those of `claims.json` f
 study, frozen before its runs.
 """
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from experiments.sweeps.plan import Trial
 from studies.claims import frozen_seeds, judge, load_claims
 from studies.dsprites import PREPARED, add_file, find_file
 from studies.leaderboard import table
+from studies.leaderboard_entries import Entry
 from studies.leaderboard_pictures import draw_matrices, draw_scores
 from studies.leaderboard_plan import LONG, final_settings, plan_entry
 from studies.study import Study, StudySkippedError
@@ -25,6 +27,7 @@ from studies.summaries import summarise
 NAME = "second_dataset"
 DATASET = "dsprites"
 ROWS = ("AE", "beta-VAE", "VQ-VAE", "QLAE, ten values", "Tripod")
+ENTRIES = tuple(entry for entry in LONG.entries if entry.label in ROWS)
 SEEDS = frozen_seeds(NAME)
 
 
@@ -48,31 +51,42 @@ def chosen_weights(record: Path) -> dict[str, float]:
 
 
 def plan(
-    file: Path, weights: dict[str, float], quick: bool = False
+    file: Path,
+    weights: Mapping[str, float],
+    quick: bool = False,
+    entries: Sequence[Entry] = ENTRIES,
+    steps: int = LONG.steps,
 ) -> dict[str, list[Trial]]:
     """Trials by row.
 
     Args:
         file: The file of the sub-grid.
-        weights: Key weight of each row.
+        weights: Key weights by label; a row without one takes its parent's.
         quick: Whether to plan the tiny version.
+        entries: The rows.
+        steps: Training steps; folders of another number than the usual one say so.
     """
-    entries = {entry.label: entry for entry in LONG.entries}
+    regime = dataclasses.replace(LONG, steps=steps)
     data: dict[str, Any] = {
         "dataset_options": {"file": str(file), "allow_partial": True},
         "data_dir": str(PREPARED),
     }
     return {
-        label: plan_entry(
-            entries[label],
+        entry.label: plan_entry(
+            entry,
             SEEDS[:2] if quick else SEEDS,
-            final_settings(entries[label], LONG, quick=quick) | data,
-            weights.get(label),
-            "final",
+            final_settings(entry, regime, quick=quick) | data,
+            weights.get(entry.parent or entry.label),
+            "final" if steps == LONG.steps else f"steps={steps}",
             dataset=DATASET,
         )
-        for label in ROWS
+        for entry in entries
     }
+
+
+def frozen_weights(study: Study) -> dict[str, float]:
+    """`chosen_weights` of the study's records; the tiny version asks for no record."""
+    return {} if study.quick else chosen_weights(study.results / f"{LONG.name}.json")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -81,9 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     study = study.keeping_scores()
     try:
         file = find_file(study.options.file)
-        # The tiny version asks for no record: it takes the recipes' weights.
-        record = study.results / f"{LONG.name}.json"
-        weights = {} if study.quick else chosen_weights(record)
+        weights = frozen_weights(study)
     except StudySkippedError as reason:
         print(f"Skipped: {reason}")
         return

@@ -21,6 +21,7 @@ from studies.leaderboard import COLUMNS, by_modularity, table
 from studies.leaderboard_plan import LONG, SHORT, Regime
 from studies.rank_claims import judge_ranks, load_rank_claims
 from studies.row_settings import settings_table
+from studies.second_dataset_reasons import reasons_table
 from studies.self_sizing import sizing_table
 from studies.study import ROOT
 from studies.summaries import as_text, score_table
@@ -377,6 +378,7 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "balls": balls_table,
     "leaderboard": functools.partial(leaderboard_table, regime=LONG),
     "second_dataset": second_dataset_table,
+    "second_dataset_reasons": reasons_table,
     "leaderboard_short": functools.partial(leaderboard_table, regime=SHORT),
     "leaderboard_confirmation": functools.partial(leaderboard_table, regime=SHORT),
     "self_sizing": sizing_table,

@@ -23,6 +23,7 @@ from studies import (
     leaderboard_tuning,
     penalty_noise,
     second_dataset,
+    second_dataset_reasons,
     study,
     vector_quantizers,
 )
@@ -325,6 +326,66 @@ def test_second_dataset_has_the_leaderboards_settings():
         assert ours.hyperparameters[entry.key] == 0.123
         for name in ("steps", "batch_size", "image_size", "width", "network"):
             assert getattr(ours, name) == getattr(theirs, name)
+
+
+@pytest.mark.slow
+def test_second_dataset_reasons(tmp_path, monkeypatch, sub_grid):
+    monkeypatch.setattr(second_dataset, "PREPARED", tmp_path / "prepared")
+    monkeypatch.chdir(study.ROOT)
+    arguments = [f"--file={sub_grid}"]
+    record = run_twice(
+        second_dataset_reasons, tmp_path / "runs", monkeypatch, *arguments
+    )
+    groups = {group["label"]: group for group in record["groups"]}
+    assert len(groups) == len(second_dataset_reasons.ENTRIES) + 2
+    modularity = {
+        label: np.array([row["scores"]["infomec/modularity"] for row in group["runs"]])
+        for label, group in groups.items()
+    }
+    gaps = record["findings"]["gaps"]
+    for label, tripod, qlae in (
+        ("Tripod, no NHP", "Tripod", "QLAE, ten values"),
+        ("Tripod, 24,000 steps", "Tripod", "QLAE, ten values, 24,000 steps"),
+    ):
+        for name, other in (("tripod", tripod), ("qlae", qlae)):
+            expected = np.mean(modularity[label] - modularity[other])
+            assert gaps[label][name]["mean"] == pytest.approx(expected, abs=1e-12)
+    assert set(gaps["Tripod"]) == {"qlae"}
+
+
+def test_reasons_differ_from_the_second_dataset_in_one_thing():
+    weights = dict.fromkeys(second_dataset.ROWS, 0.123)
+    planned = second_dataset.plan(
+        "file.npz", weights, entries=second_dataset_reasons.ENTRIES
+    )
+    compared = second_dataset.plan("file.npz", weights)
+
+    def change(label, parent):
+        ours, theirs = planned[label][0].config, compared[parent][0].config
+        before, after = dict(theirs.hyperparameters), dict(ours.hyperparameters)
+        return {name: after[name] for name in after if after[name] != before[name]}
+
+    # The very runs of the study, which are not trained again.
+    for label in ("Tripod", "QLAE, ten values"):
+        assert planned[label] == compared[label]
+    assert change("Tripod, no NHP", "Tripod") == {"nhp_weight": 0.0}
+    assert change("Tripod, no KLM", "Tripod") == {"klm_weight": 0.0}
+    neither = {"nhp_weight": 0.0, "klm_weight": 0.0}
+    assert change("Tripod, no penalty", "Tripod") == neither
+    assert change("Tripod, rate 2e-4", "Tripod") == {"learning_rate": 2e-4}
+    decay = change("QLAE, no weight decay", "QLAE, ten values")
+    assert decay == {"weight_decay": 0.0}
+    longer = second_dataset.plan(
+        "file.npz",
+        weights,
+        entries=second_dataset_reasons.TRAINED_LONGER,
+        steps=second_dataset_reasons.LONGER,
+    )
+    for label, trials in longer.items():
+        trial, usual = trials[0], compared[label][0]
+        assert trial.name != usual.name
+        assert trial.config.steps == 2 * usual.config.steps
+        assert trial.config.hyperparameters == usual.config.hyperparameters
 
 
 def test_second_dataset_needs_the_leaderboards_record(tmp_path):

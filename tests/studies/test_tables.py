@@ -39,6 +39,13 @@ class TestReadme:
         assert told
         assert [text for text in told if text not in page] == []
 
+    def test_it_counts_verdicts_as_the_page_of_results_does(self, page):
+        verdicts = r"(\d+) (claims|confirmed|contradicted|undecided|not run)"
+        told = re.search(r"\d+ claims: [^.]*", self.text)
+        counted = re.search(r"\d+ claims, frozen in .*?: [^.]*", page)
+        expected = re.findall(verdicts, counted.group())
+        assert sorted(re.findall(verdicts, told.group())) == sorted(expected)
+
     def test_a_readme_without_a_place_is_refused(self):
         with pytest.raises(ValueError, match="0 places"):
             tables.readme("# Another")
