@@ -17,7 +17,8 @@ from experiments.sweeps.trial_process import run_trial
 # Settings that make a run tiny, for `--quick`.
 QUICK: dict[str, Any] = {"steps": 2, "evaluate_every": 2, "log_every": 1}
 _SPENT = "spent.json"
-KEPT = ("config.json", "metrics.json", _SPENT)
+_METRICS = "metrics.json"
+KEPT = ("config.json", _METRICS, _SPENT)
 KEPT_OF_DIVERGED = ("config.json", "status.json", _SPENT)
 
 
@@ -74,14 +75,40 @@ def run_and_keep(
 
 
 def _keep(folder: Path, keep: Path, names: Sequence[str]) -> None:
-    """Copies files of a run, in place of those of an earlier run of its name."""
+    """Copies files of a run, in place of those of an earlier run of its name.
+
+    Figures of single images are left out: they take ten times the room of the rest.
+    """
     if not names:
         return
     target = keep / folder.name
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     for name in names:
-        shutil.copyfile(folder / name, target / name)
+        if name == _METRICS:
+            write_json(target / name, without_images(read_json(folder / name)))
+        else:
+            shutil.copyfile(folder / name, target / name)
+
+
+def without_images(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run scored, without the figures of single images.
+
+    Args:
+        metrics: Content of a run's `metrics.json`.
+
+    Example:
+
+    ```python
+    metrics = {"results": {"psnr": {"psnr": 20.0, "psnr_per_image": [19.0, 21.0]}}}
+    without_images(metrics)  # {"results": {"psnr": {"psnr": 20.0}}}
+    ```
+    """
+    results = {
+        metric: {k: v for k, v in found.items() if not k.endswith("_per_image")}
+        for metric, found in metrics.get("results", {}).items()
+    }
+    return {**metrics, "results": results}
 
 
 def run_apart(

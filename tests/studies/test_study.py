@@ -4,6 +4,7 @@ import dataclasses
 import json
 import shutil
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -165,6 +166,29 @@ def test_a_longer_run_replaces_one_that_diverged(tmp_path):
     (run,) = study.run([_longer(trial)])
     assert run.config.steps == 3
     assert study.diverged == {}
+
+
+def test_what_is_kept_of_a_run_has_no_figures_of_single_images(tmp_path):
+    folder, keep = tmp_path / "run", tmp_path / "kept"
+    folder.mkdir()
+    results = {
+        "psnr": {"psnr": 20.0, "psnr_per_image": [19.0, 21.0], "mse_per_image": [1.0]},
+        "mig": {"mig": 0.5, "gap_per_source": [0.5]},
+    }
+    metrics = {"scores": {"psnr/psnr": 20.0}, "results": results}
+
+    def start(folder, pictures, stop):
+        (folder / "metrics.json").write_text(json.dumps(metrics))
+        (folder / "config.json").write_text("{}")
+        return {"state": "finished", "cpu_seconds": 1.0}
+
+    names = ("config.json", "metrics.json", "spent.json")
+    trials_module.run_and_keep(folder, start, keep, names, threading.Event())
+    kept = json.loads((keep / "run" / "metrics.json").read_text())
+    assert kept["results"] == {"psnr": {"psnr": 20.0}, "mig": results["mig"]}
+    assert kept["scores"] == metrics["scores"]
+    # The run itself has all of them.
+    assert json.loads((folder / "metrics.json").read_text()) == metrics
 
 
 def test_a_run_of_other_settings_in_the_work_folder_is_not_the_one_that_is_kept(
