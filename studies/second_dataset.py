@@ -61,7 +61,7 @@ def plan(
 
     Args:
         file: The file of the sub-grid.
-        weights: Key weights by label; a row without one takes its parent's.
+        weights: Key weights by label; a row with a parent takes its parent's.
         quick: Whether to plan the tiny version.
         entries: The rows.
         steps: Training steps; folders of another number than the usual one say so.

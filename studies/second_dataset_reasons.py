@@ -19,7 +19,7 @@ from studies.leaderboard_plan import LONG
 from studies.second_dataset import NAME as COMPARED
 from studies.second_dataset import SEEDS, frozen_weights, plan
 from studies.study import Study, StudySkippedError
-from studies.summaries import as_text, paired_difference, summarise
+from studies.summaries import as_text, paired_difference, signed, summarise
 
 NAME = "second_dataset_reasons"
 LONGER = 2 * LONG.steps
@@ -88,20 +88,18 @@ def reasons_table(record: Mapping[str, Any]) -> str:
     for group in record["groups"]:
         scores = [as_text(group["scores"][name]) for name in _COLUMNS]
         compared = found[group["label"]]
-        cells = [_signed(compared.get(name)) for name in ("tripod", "qlae")]
+        cells = [
+            signed(compared[name]["mean"], compared[name]["half_width"])
+            if name in compared
+            else ""
+            for name in ("tripod", "qlae")
+        ]
         rows.append([group["label"], str(len(group["runs"])), *scores, *cells])
     heads = ["method", "runs", *_COLUMNS.values(), "above Tripod", "above QLAE"]
     return (
         f"{format_table(heads, rows)}\n\nThe last columns are paired differences in "
         "InfoM; above QLAE after as many steps. Exploratory: no claim is decided here."
     )
-
-
-def _signed(gap: Mapping[str, Any] | None) -> str:
-    if gap is None:
-        return ""
-    half = gap["half_width"]
-    return f"{gap['mean']:+.2f}" + ("" if half is None else f" ± {half:.2f}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

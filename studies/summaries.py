@@ -107,6 +107,22 @@ def as_text(value: Mapping[str, Any]) -> str:
     return str(Interval(value["mean"], value["half_width"], value["count"]))
 
 
+def signed(difference: float, half_width: float | None) -> str:
+    """A difference with its sign; one seed has a difference but no interval.
+
+    Args:
+        difference: The mean.
+        half_width: Of its interval, or None.
+
+    Example:
+
+    ```python
+    signed(0.1, 0.04)  # "+0.10 ± 0.04"
+    ```
+    """
+    return f"{difference:+.2f}" + (f" ± {half_width:.2f}" if half_width else "")
+
+
 def score_table(
     groups: Sequence[Mapping[str, Any]],
     columns: Mapping[str, str],

@@ -24,7 +24,7 @@ from studies.row_settings import settings_table
 from studies.second_dataset_reasons import reasons_table
 from studies.self_sizing import sizing_table
 from studies.study import ROOT
-from studies.summaries import as_text, score_table
+from studies.summaries import as_text, score_table, signed
 from studies.vector_quantizers import vector_table
 
 RESULTS = ROOT / "studies" / "results"
@@ -255,7 +255,7 @@ def claims_table(claims: Sequence[Record]) -> str:
         [
             claim["claim"],
             claim["score"].partition("/")[2],
-            _signed(claim["difference"], claim["half_width"]),
+            signed(claim["difference"], claim["half_width"]),
             "{mean:.2f} [{low:.2f}, {high:.2f}]".format(**claim["probability"]),
             str(claim["seeds"]),
             f"≥ {claim['least']:g}",
@@ -279,7 +279,7 @@ def claims_overview(records: Mapping[str, Record]) -> str:
         found = judge([claim], {group["label"]: group for group in record["groups"]})
         cells = ["", _why_not_judged(claim, record)]
         if found:
-            gap = _signed(found[0]["difference"], found[0]["half_width"])
+            gap = signed(found[0]["difference"], found[0]["half_width"])
             cells = [gap, _verdict(found[0])]
         score = claim.score.partition("/")[2]
         rows.append([claim.paper, claim.where, claim.text, score, claim.study, *cells])
@@ -366,11 +366,6 @@ def pooled_claims(first: Record, second: Record) -> str:
     }
     count = min(len(group["runs"]) for group in pooled.values())
     return f"Over all {count} seeds:\n\n{claims_table(judge(SHORT.claims, pooled))}"
-
-
-def _signed(difference: float, half_width: float | None) -> str:
-    """One seed has a difference but no interval."""
-    return f"{difference:+.2f}" + (f" ± {half_width:.2f}" if half_width else "")
 
 
 TABLES: dict[str, Callable[[Record], str]] = {
